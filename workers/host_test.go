@@ -50,8 +50,8 @@ type fixture struct {
 	clock *clock
 }
 
-// The type "attached" is the attachment that the tests use. It contains a function that opens the
-// file, and the file's size.
+// The type "attached" is the attachment that the tests use. An attachment contains a function that
+// opens the file, and the file's size.
 type attached struct {
 	open func() io.ReadCloser
 	size uint64

@@ -96,7 +96,7 @@ func branchingProgram(rng *rand.Rand) *trace.Program {
 			case block.Callee == "_setjmp": // a call of setjmp must be followed by a block
 				block.Callee = "printf"
 				block.Successors = []uint32{to()}
-			case block.Callee != "" && len(pads) > 0: // an invoke
+			case block.Callee != "" && len(pads) > 0: // an invoke instruction
 				block.Successors = []uint32{to(), pads[rng.IntN(len(pads))]}
 			case block.Callee != "": // a tail call that shares its return block with other blocks
 				if block.Callee = names[rng.IntN(functions)]; p.Blocks[heads[n-1]].Callee == "" {

@@ -32,8 +32,8 @@ func LimitLoops(bytes uint64) (undo func()) {
 // NewPlanBehind is like NewPlan, but the first segment begins after the given number of references.
 var NewPlanBehind = newPlan
 
-// Register adds an analysis, which reads every row in order, to the table until the function undo
-// is called.
+// Register adds an analysis to the table until the function undo is called. The analysis reads
+// every row in order.
 func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func()) {
 	tag = allAnalyses + 1
 	register(append(registrations(), registration{

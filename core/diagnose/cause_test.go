@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestIrregularReason checks that a finding says that data is too large for a cache only if the
+// TestIrregularReason checks that a finding says that the data is larger than a cache only if the
 // code accesses the data again.
 func TestIrregularReason(t *testing.T) {
 	r := &run{Options: Options{Machine: hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1"}, {Name: "L2"}}}}}
@@ -28,7 +28,8 @@ func TestIrregularReason(t *testing.T) {
 	}
 }
 
-// TestFillsAndCopies checks that a finding about code that fills memory does not call it copying.
+// TestFillsAndCopies checks that a finding about code that fills memory does not say that the code
+// copies memory.
 func TestFillsAndCopies(t *testing.T) {
 	for reads, want := range map[bool]string{false: "fill less memory", true: "copy less"} {
 		if got := (&place{reads: reads}).fewerBytes(); !strings.HasPrefix(got, want) {
@@ -37,8 +38,8 @@ func TestFillsAndCopies(t *testing.T) {
 	}
 }
 
-// TestUntriedReason checks the reasons why a finding says that no change was tried: the references
-// do not compress, or the profile has no loops.
+// TestUntriedReason checks both reasons for which no change is tried: the references do not
+// compress, or the profile has no loops.
 func TestUntriedReason(t *testing.T) {
 	for want, loops := range map[string][]byte{"do not compress": {}, "contains no loops": nil} {
 		r := &run{p: &profile.Profile{Loops: loops}}
@@ -81,7 +82,7 @@ func TestScattersScalars(t *testing.T) {
 // first accesses, and accesses to lines that another core has invalidated.
 func TestEvicted(t *testing.T) {
 	for name, c := range map[string]struct {
-		private, all uint64  // number of first accesses: private counts them by core, and all counts them for all cores together
+		private, all uint64  // number of first accesses, counted for each core (private) and for all cores together (all)
 		invalidated  float64 // share of the misses in L1
 		cycles       float64
 		level        int

@@ -106,8 +106,8 @@ func TestLoopFeedback(t *testing.T) {
 	}
 }
 
-// TestAlsoAt checks that the phrase omits the finding's own line, and that the list of the finding,
-// which the search may extend, stays unchanged.
+// TestAlsoAt checks that the returned phrase omits the finding's own line, and that the list of
+// lines, which the search may extend, stays unchanged.
 func TestAlsoAt(t *testing.T) {
 	also := []uint32{9, 5, 7, 5}
 	if got, want := alsoAt(5, also), "; the same applies to lines 7 and 9"; got != want {

@@ -44,7 +44,8 @@ func profileOf(t *testing.T, b *trace.Batch) *profile.Profile {
 	return r.Profile(profile.State{})
 }
 
-// TestTraceWithoutCode distinguishes conflict, capacity and cold misses of a whole run.
+// TestTraceWithoutCode checks that a diagnosis distinguishes the conflict, capacity and cold misses
+// of a whole run.
 func TestTraceWithoutCode(t *testing.T) {
 	h := hierarchy.Hierarchy{Memory: hierarchy.Memory{LatencyCycles: 300}, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64, LatencyCycles: 4},

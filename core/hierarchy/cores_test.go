@@ -266,7 +266,7 @@ func TestPredictSumsCores(t *testing.T) {
 	}
 }
 
-// Lines writes everything that Add reads, including the placement of threads.
+// The method Lines writes everything that the method Add reads, including the placement of threads.
 func TestLines(t *testing.T) {
 	for _, lines := range [][]string{
 		{"L1=32KiB,8,64,latency=4", "L2=1MiB,16,64,shared=4", "memory=latency=200", "clock=3.5", "threads=one-core"},

@@ -108,8 +108,8 @@ func TestPredictMatchesSimulation(t *testing.T) {
 	})
 }
 
-// Without a set table, SDCM predicts the misses. The result equals the SDCM result that is reported
-// along with an exact prediction.
+// Without a set table, SDCM predicts the misses. The result equals the result of SDCM that an exact
+// prediction also contains.
 func TestPredictFallsBackToSDCM(t *testing.T) {
 	var lines []uint64
 	for i := range uint64(4000) {

@@ -48,7 +48,7 @@ func alikeNodes(t tracetest.Failer, got, want Node) {
 }
 
 // checkRoundTrip checks that Decode restores a tree from its encoding. If the encoding is the plain
-// form, it compares only the rows.
+// form, checkRoundTrip compares only the rows.
 func checkRoundTrip(t tracetest.Failer, tree *Tree) {
 	t.Helper()
 	code := tree.Append(nil)

@@ -96,7 +96,8 @@ func comesBack(t *testing.T, path string) {
 }
 
 // equal reports whether the restored rows equal the original rows. If the original rows have no
-// sites, it ignores the sites of the restored rows, because the folder assigns sites to such rows.
+// sites, the function ignores the sites of the restored rows, because the folder assigns sites to
+// such rows.
 func equal(a, b *trace.Batch) bool {
 	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
 		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && (b.Site == nil || slices.Equal(a.Site, b.Site)) && alikeArgs(a.Arg, b.Arg)

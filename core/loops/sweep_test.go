@@ -9,7 +9,7 @@ import (
 )
 
 // TestSweepsMatchRowByRow compares a folder that compares whole iterations with a folder that
-// receives its rows one by one. Both must have the same tree and the same state.
+// receives its rows one by one. Both folders must have the same tree and the same state.
 func TestSweepsMatchRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)

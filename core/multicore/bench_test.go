@@ -45,7 +45,7 @@ func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 }
 
 // BenchmarkMimic measures the time per synthesised row, including the time for reading the recorded
-// row. With 0 cores, it measures only the time for reading.
+// row. With 0 cores, the benchmark measures only the time for reading.
 func BenchmarkMimic(b *testing.B) {
 	program, whole := rowsOf(4000, 60)
 	for _, schedule := range []Schedule{{Static, 0}, {Static, 1}, {Dynamic, 1}} {

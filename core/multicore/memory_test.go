@@ -62,9 +62,9 @@ func (p *longPhase) Next(b *trace.Batch) error {
 	return nil
 }
 
-// liveBytes reads a synthesised phase with the given number of iterations. It returns the maximum
-// number of heap bytes in use during this time, and the number of rows. Compressed pages beyond
-// tapeBytes are written to a file.
+// liveBytes reads a synthesised phase with the given number of iterations. liveBytes returns the
+// maximum number of heap bytes in use while the phase is read, and the number of rows. Compressed
+// pages beyond tapeBytes are written to a file.
 func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "tape"))

@@ -212,7 +212,7 @@ func (m *model) randomAddr() trace.Addr {
 	return 0x10000 + 8*m.rng.Uint64N(0x400)
 }
 
-// blockRows returns the rows of one execution of a block. The parameter values contains the
+// blockRows returns the rows of one execution of a block. The parameter "values" contains the
 // arguments of the block's events.
 func (m *model) blockRows(n uint32, values ...uint64) (rows []row) {
 	b := &m.program.Blocks[n]

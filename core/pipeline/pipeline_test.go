@@ -41,11 +41,11 @@ func toy(t testing.TB) *Processor {
 
 // axpy is the loop y[i] = a*x[i] + y[i], as one block.
 var axpy = []trace.Instr{
-	{Opcode: "phi", Type: "i64", Uses: []int32{-2 - 7}},               // 0 i
-	{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}},      // 1 &x[i]
-	{Opcode: "load", Type: "double", Uses: []int32{1}, Site: 1},       // 2 x[i]
-	{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}},      // 3 &y[i]
-	{Opcode: "load", Type: "double", Uses: []int32{3}, Site: 2},       // 4 y[i]
+	{Opcode: "phi", Type: "i64", Uses: []int32{-2 - 7}},               // instruction 0: i
+	{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}},      // instruction 1: &x[i]
+	{Opcode: "load", Type: "double", Uses: []int32{1}, Site: 1},       // instruction 2: x[i]
+	{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}},      // instruction 3: &y[i]
+	{Opcode: "load", Type: "double", Uses: []int32{3}, Site: 2},       // instruction 4: y[i]
 	{Opcode: "llvm.fmuladd", Type: "double", Uses: []int32{-1, 2, 4}}, // 5
 	{Opcode: "store", Type: "double", Uses: []int32{5, 3}, Site: 3},   // 6
 	{Opcode: "add", Type: "i64", Uses: []int32{0}},                    // 7
@@ -100,9 +100,9 @@ func TestOnePass(t *testing.T) {
 	p := toy(t)
 	b := p.NewBody(axpy, Options{})
 	s := b.OnePass()
-	// Loads start in cycles 0 and 1 on P2. The addition starts in cycle 5, when the second load is
-	// complete, and takes 3 cycles. The multiplication starts 4 cycles earlier, and the store takes
-	// 1 more cycle.
+	// The loads start in cycles 0 and 1 on P2. The addition starts in cycle 5, when the second load
+	// is complete, and takes 3 cycles. The multiplication starts 4 cycles earlier, and the store
+	// takes 1 more cycle.
 	if s.Cycles != 12 || s.Last != 6 {
 		t.Errorf("%v cycles with the last operation %d, want 12 cycles with operation 6", s.Cycles, s.Last)
 	}

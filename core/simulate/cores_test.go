@@ -61,8 +61,8 @@ func TestCoresEqualReference(t *testing.T) {
 	})
 }
 
-// The bus removes only lines that no cache contains. Its counts are therefore the same if it
-// removes unused lines at every access.
+// The bus removes only lines that no cache contains. The bus's counts are therefore the same if the
+// bus removes unused lines at every access.
 func TestBusDropsUnusedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)

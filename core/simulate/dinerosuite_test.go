@@ -140,7 +140,7 @@ func (d *dineroRandom) remove(trace.Line) (present, dirty bool) { panic("not nee
 func (d *dineroRandom) peek(trace.Line) (present, dirty bool)   { panic("not needed") }
 func (d *dineroRandom) markClean(trace.Line)                    { panic("not needed") }
 
-// useLibrary replaces the random choices of a level by DineroIV's random choices.
+// useLibrary replaces the random choices of a level with DineroIV's random choices.
 func useLibrary(l *level, random func() uint64) {
 	if p := l.watch.prefetch; p != nil && p.Drop > 0 {
 		p.dropped = func() bool { return random()/((1<<31-1)/100) < uint64(p.Drop) }

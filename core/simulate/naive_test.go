@@ -22,7 +22,7 @@ type naive struct {
 	fetching bool            // whether the current reference is an instruction fetch
 	threaded bool
 	waiting  []func()   // prefetches that have not been issued yet
-	off      bool       // whether caches are not kept coherent
+	off      bool       // whether coherence is off
 	addr, pc trace.Addr // address of the accessed part of the reference, and address of its instruction
 	states   map[busLine]map[int]byte
 	msi      bool

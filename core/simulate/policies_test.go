@@ -17,8 +17,8 @@ import (
 )
 
 // TestDrCacheSimPolicies repeats the unit tests of drcachesim's replacement policies. The unit
-// tests access and invalidate lines of one set. After each step, they state which way will be
-// replaced next. The test reads the steps from DynamoRIO's source file
+// tests access and invalidate lines of one set. After each step, the unit tests state which way
+// will be replaced next. The test reads the steps from DynamoRIO's source file
 // cache_replacement_policy_unit_test.cpp, which must be in the dynamorio folder of the external
 // data. drcachesim fills the first empty way, so the test sorts the simulator's empty ways in this
 // order.

@@ -26,8 +26,8 @@ func TestSegmentsJoined(t *testing.T) {
 	})
 }
 
-// TestLongSegmentsJoined uses segments that are long enough that sets have more entries than fit in
-// the lists.
+// TestLongSegmentsJoined uses segments that are long enough for sets to have more entries than fit
+// in the lists.
 func TestLongSegmentsJoined(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 7))

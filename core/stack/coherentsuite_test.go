@@ -202,7 +202,7 @@ func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	}
 }
 
-// large is a cache like [Private], but it has one set and is fast enough for many lines.
+// The type "large" is a cache like [Private], but it has one set and is fast enough for many lines.
 type large struct {
 	capacity int
 	order    list.List // lines, most recently used first

@@ -86,8 +86,8 @@ func TestStampedLines(t *testing.T) {
 	})
 }
 
-// When a trace changes from a pointer chase to a small loop and back, the lists switch between
-// following accesses and following falls each time.
+// Whenever a trace changes from a pointer chase to a small loop, or back, the lists switch between
+// following accesses and following falls from the top array.
 func TestSwitchBetweenAccessesAndFalls(t *testing.T) {
 	m := stack.NewSets(stack.AllSetNumbers)
 	var lines []trace.Line

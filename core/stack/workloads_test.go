@@ -23,10 +23,11 @@ type Workload struct {
 	Lines func(b *testing.B) []trace.Line
 }
 
-// Workloads returns random chases over 10^6 and 10^7 lines and, if the real traces are available,
-// their accesses to 64-byte lines. In a random chase, the cost of a model depends mainly on the
-// cache misses of the machine that runs it. The variable STACKGLASS_LINES is a colon-separated list
-// of files that contain further workloads as 8-byte little-endian line numbers.
+// Workloads returns random pointer chases over 10^6 and 10^7 lines and, if the real traces are
+// available, their accesses to 64-byte lines. In a random pointer chase, the cost of a model
+// depends mainly on the cache misses of the machine that runs it. The variable STACKGLASS_LINES is
+// a colon-separated list of files that contain further workloads as 8-byte little-endian line
+// numbers.
 func Workloads() (w []Workload) {
 	if files := os.Getenv("STACKGLASS_LINES"); files != "" {
 		for _, file := range strings.Split(files, ":") {

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveSearch is a reference implementation of Search. It counts all misses of every candidate, one
-// candidate at a time.
+// naiveSearch is a reference implementation of Search. naiveSearch counts all misses of every
+// candidate, one candidate at a time.
 func naiveSearch(n *loops.Nest, c misses.Cache, most int, wanted func(Change) bool) (found []Outcome) {
 	for _, alternatives := range candidates(n, c) {
 		var best Outcome

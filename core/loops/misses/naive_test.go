@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is a simple reference implementation. It simulates the accesses one by one, and represents
-// each set as a list.
+// naive is a simple reference implementation. The implementation simulates the accesses one by one,
+// and represents each set as a list.
 type naive struct {
 	e     *engine // provides the layout and the lists of addresses, but does not simulate
 	cache Cache

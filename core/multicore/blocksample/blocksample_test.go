@@ -79,8 +79,9 @@ func TestTable1(t *testing.T) {
 }
 
 // TestTable2 checks Table 2 of the paper: at time 4, line a has a concurrent distance of 2, but a
-// private distance of 1. At time 9, its concurrent distance is 3, because d occurs twice but counts
-// once. At time 10, line b has a concurrent distance of 2, which is less than its private distance.
+// private distance of 1. At time 9, line a has a concurrent distance of 3, because d occurs twice
+// but counts once. At time 10, line b has a concurrent distance of 2, which is less than its
+// private distance.
 func TestTable2(t *testing.T) {
 	whole := tracetest.Lines(64, "a c b a e d b d a b")
 	p := oneEach(whole)

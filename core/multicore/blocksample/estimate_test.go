@@ -11,8 +11,8 @@ import (
 )
 
 // naiveRates returns two hit ratios: the average weighted by accesses, and the mean over the
-// stacks. It applies the stack distance cache model (SDCM) to each single access. The parameter
-// sharedBy is the number of threads that share a stack.
+// stacks. naiveRates applies the stack distance cache model (SDCM) to each single access. The
+// parameter sharedBy is the number of threads that share a stack.
 func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global, mean float64) {
 	models := map[uint32]*stack.Exact{}
 	hits, accesses := map[uint32]float64{}, map[uint32]float64{}

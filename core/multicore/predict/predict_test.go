@@ -207,8 +207,8 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// toy describes a processor on which the two additions of a block take one cycle, and its load
-// takes one cycle.
+// toy describes a processor on which the two additions of a block take one cycle, and the block's
+// load takes one cycle.
 const toy = `name: toy
 dispatch: 4
 window: 32
