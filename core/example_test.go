@@ -18,8 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// references is a trace in DineroIV's format. Each line contains a label (0 load, 1 store) and an
-// address.
+// The constant "references" is a trace in DineroIV's format. Each line contains a label (0 load, 1
+// store) and an address.
 const references = "0 1000\n0 2000\n0 1000\n1 3000\n0 2008\n0 4000\n0 4004\n0 1010\n"
 
 // onePass analyses a trace and returns its profile. A real program would pass an *os.File.

@@ -705,8 +705,8 @@ func until(t *testing.T, ok func() bool) {
 	}
 }
 
-// The method "await" waits until a goroutine makes a condition true. It checks the condition with
-// the lock held.
+// The method "await" waits until a goroutine makes a condition true. The method checks the
+// condition with the lock held.
 func (d *desk) await(ok func() bool) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -888,7 +888,8 @@ func TestFullStore(t *testing.T) {
 	d.wants("not kept")
 }
 
-// TestRehearse checks that the rehearsal builds every view of a result without errors.
+// TestRehearse checks that the steps of the function Rehearse build every view of a result without
+// errors.
 func TestRehearse(t *testing.T) {
 	env, err := vugu.NewBuildEnv()
 	if err != nil {

@@ -62,8 +62,8 @@ func (d *desk) controls() map[string]*control {
 	return found
 }
 
-// The method "use" operates a control like a user. It presses a button, or sets an input to a few
-// values.
+// The method "use" operates a control like a user. The method presses a button, or sets an input to
+// a few values.
 func (d *desk) use(c *control) (times int) {
 	type attempt struct{ event, value string }
 	var attempts []attempt

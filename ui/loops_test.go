@@ -220,8 +220,8 @@ func TestLoopChanges(t *testing.T) {
 }
 
 // TestLoopsOfThreads checks that a loop that several threads run has one row. The row is collapsed
-// at first. The rows of the individual threads are below it, and their numbers must add up to the
-// row's numbers.
+// at first. The rows of the individual threads are below this row, and their numbers must add up to
+// the row's numbers.
 func TestLoopsOfThreads(t *testing.T) {
 	d := newDesk(t)
 	ring, err := os.ReadFile("../site/demos/ring.sgt")

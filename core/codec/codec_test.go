@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// everything is a struct with at least one field for each method of Coder.
+// The type "everything" is a struct with at least one field for each method of Coder.
 type everything struct {
 	Wide       uint64
 	Narrow     uint32

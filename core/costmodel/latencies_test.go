@@ -30,8 +30,9 @@ func latenciesOf(h hierarchy.Hierarchy) (list []float64) {
 	return append(list, h.Memory.LatencyCycles)
 }
 
-// TestCompleteLatencies checks that missing latencies are read from the processor's description or,
-// if it does not contain them, set to typical values, and that a warning lists these latencies.
+// TestCompleteLatencies checks that missing latencies are read from the processor's description, or
+// set to typical values if the description does not contain them. A warning must list these
+// latencies.
 func TestCompleteLatencies(t *testing.T) {
 	described, err := pipeline.Read([]byte("name: toy\ndispatch: 4\nports: P0\nlevels:\n  L1: latency 5, size 1KiB\n  L2: latency 20, size 4KiB\n  memory: latency 400\nclasses:\n  load: latency 5, uops 1, ports P0\n"))
 	if err != nil {
@@ -78,8 +79,8 @@ func TestCompleteLatencies(t *testing.T) {
 	}
 }
 
-// TestCompleteLatenciesAscend checks that given latencies do not change and that, if they are in
-// ascending order, the completed latencies are, too.
+// TestCompleteLatenciesAscend checks that given latencies do not change, and that the completed
+// latencies are in ascending order if the given latencies are.
 func TestCompleteLatenciesAscend(t *testing.T) {
 	p, err := pipeline.Named("sapphirerapids-measured")
 	if err != nil {

@@ -128,9 +128,9 @@ func countTable(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin is a simple implementation of Join. It handles the rows of table b one by one. Each row
-// is joined to the first row of table a that has the same name and has not been joined yet. A row
-// without a match is inserted after the previous row.
+// naiveJoin is a simple implementation of Join. naiveJoin handles the rows of table b one by one.
+// Each row is joined to the first row of table a that has the same name and has not been joined
+// yet. A row without a match is inserted after the previous row.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// models is the path of the document that comments cite, for example as "MODELS §4" or "MODELS
-// §6.4".
+// The constant "models" is the path of the document that comments cite, for example as "MODELS §4"
+// or "MODELS §6.4".
 const models = "core/MODELS.md"
 
 var (

@@ -376,8 +376,8 @@ func TestSQLite(t *testing.T) {
 	}
 }
 
-// sqlite returns the folder that contains the SQLite amalgamation. If necessary, it downloads the
-// amalgamation.
+// sqlite returns the folder that contains the SQLite amalgamation. If necessary, the function
+// downloads the amalgamation.
 func sqlite(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", "github.com/mattn/go-sqlite3@v1.14.28")

@@ -26,7 +26,7 @@ func (p *tab) openCalls() {
 	p.waitTrue("the table", `document.querySelector("#calls-paths-rows tbody td")`)
 }
 
-// frameAt moves the mouse to a frame of a flame graph. If the parameter click is true, it also
+// frameAt moves the mouse to a frame of a flame graph. If the parameter click is true, frameAt also
 // clicks on the frame.
 func (p *tab) frameAt(graph, name string, click bool) {
 	p.t.Helper()

@@ -26,8 +26,8 @@ func (p *tab) coresEverywhere(look func(state string)) {
 }
 
 // TestCores checks that the page predicts runs on several cores from a single-threaded run. The
-// test types the numbers of cores, and changes the schedule. Finally, it keeps the predicted
-// threads as an analysis and compares them.
+// test types the numbers of cores, and changes the schedule. Finally, the test keeps the predicted
+// threads as an analysis, and compares them.
 func TestCores(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

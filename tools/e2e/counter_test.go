@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A countingProxy is a proxy between the browser and a server. It counts the bytes of the
+// A countingProxy is a proxy between the browser and a server. The proxy counts the bytes of the
 // responses, including the headers. Compressed bodies are counted by their compressed size.
 type countingProxy struct {
 	server *server // the address of the proxy, to which the browser connects

@@ -126,8 +126,8 @@ func TestRecordedSource(t *testing.T) {
 	p.waitFor("#source-rows tr[aria-selected]")
 }
 
-// record compiles a program with a compiler, runs it, and returns the name of the trace. It skips
-// the test if the compiler is not installed.
+// record compiles a program with a compiler, runs it, and returns the name of the trace. The
+// function skips the test if the compiler is not installed.
 func (p *tab) record(compiler, name, text string) (trace string) {
 	t := p.t
 	t.Helper()

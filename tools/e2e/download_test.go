@@ -50,8 +50,8 @@ func (p *tab) awaitDownload(what func()) (name, path string) {
 	return "", ""
 }
 
-// fileTime is the modification time of all files that tests create. It is constant, because the
-// page recognises a file by its modification time.
+// fileTime is the modification time of all files that tests create. The time is constant, because
+// the page recognises a file by its modification time.
 var fileTime = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // writeFile creates a file for the page to open.

@@ -294,7 +294,7 @@ func (p *tab) tryToSendData() {
 }
 
 // TestFolderFromDisk checks what happens if the page in the unzipped folder is opened as a file.
-// This page cannot run from a file, so it must explain how to run it.
+// This page cannot run from a file, so the page must explain how to run the program.
 func TestFolderFromDisk(t *testing.T) {
 	needStage(t)
 	dir := filepath.Join(unzipArchive(t), "stackglass")

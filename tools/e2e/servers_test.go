@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// A decoy is a server that the page must never contact. It counts connections of any protocol, and
-// records the first request on each connection.
+// A decoy is a server that the page must never contact. A decoy counts connections of any protocol,
+// and records the first request on each connection.
 type decoy struct {
 	port int
 
@@ -45,7 +45,7 @@ func newDecoy() (*decoy, error) {
 }
 
 // recordRequest records the requested URL, and answers with the status "no content". For a TLS
-// connection, it instead records the server name that the handshake contains.
+// connection, a decoy instead records the server name that the handshake contains.
 func (d *decoy) recordRequest(conn net.Conn) {
 	defer conn.Close()
 	said := emptyConnection

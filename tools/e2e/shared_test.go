@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// sharedFiles returns the paths of the containers whose analysis is divided among workers. These
-// are the demos and the beginnings of the real traces.
+// sharedFiles returns the paths of the containers whose analysis is divided among workers. The
+// containers are the demos and the beginnings of the real traces.
 func sharedFiles(t *testing.T) (paths []string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -140,8 +140,8 @@ var (
 	truths   = map[string]*commandResult{}
 )
 
-// measuredCaches lists the caches for which the page counts misses by site by default. They are the
-// caches of the first preset, without the caches that select sets with a hash function.
+// measuredCaches lists the caches for which the page counts misses by site by default. These are
+// the caches of the first preset, except the caches that select sets with a hash function.
 const measuredCaches = "48KiB,12,1MiB,16,32MiB,16"
 
 // truthOf analyses a trace with the command. Each trace is analysed only once for all tests.

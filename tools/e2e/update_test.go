@@ -162,7 +162,7 @@ func TestStoresSiteLater(t *testing.T) {
 
 const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue("--site-version").trim()`
 
-// A changingProxy is a proxy between the browser and a server. It answers some requests with
+// A changingProxy is a proxy between the browser and a server. The proxy answers some requests with
 // different content.
 type changingProxy struct {
 	server *server // the address of the proxy, to which the browser connects

@@ -212,8 +212,8 @@ func TestNamesHaveHashes(t *testing.T) {
 }
 
 // TestAddressesExist checks that every URL in index.html is relative to the page, and that its file
-// exists. It also checks that the files in the query of a worker's URL, which are relative to the
-// worker's script, exist.
+// exists. The test also checks that the files in the query of a worker's URL, which are relative to
+// the worker's script, exist.
 func TestAddressesExist(t *testing.T) {
 	b := buildSite(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))

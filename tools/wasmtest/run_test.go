@@ -69,8 +69,8 @@ func TestRunPassesOnOutputAndExitCode(t *testing.T) {
 	}
 }
 
-// cancelOn is a writer that cancels a context when a certain text is written. With it, a test also
-// checks that output arrives while the program is still running.
+// cancelOn is a writer that cancels a context when a certain text is written. With this writer, a
+// test also checks that output arrives while the program is still running.
 type cancelOn struct {
 	text   string
 	cancel func()

@@ -69,9 +69,9 @@ func TestCodeAddsUp(t *testing.T) {
 	}
 }
 
-// TestMostMissesSentence checks that the page states what share of the misses all listed lines
-// cause if this is less than 90 % because some misses have no source location. Estimates must be
-// marked.
+// TestMostMissesSentence checks that, if the listed lines cause less than 90 % of the misses
+// because some misses have no source location, the page states the share that the lines cause.
+// Estimates must be marked.
 func TestMostMissesSentence(t *testing.T) {
 	c := codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	c.Levels = slices.Clone(c.Levels)

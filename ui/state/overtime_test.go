@@ -40,7 +40,7 @@ func TestWorkingSet(t *testing.T) {
 }
 
 func TestLevelsOverTime(t *testing.T) {
-	v := demo(t, "array-list", 0) // this demo touches 769 lines
+	v := demo(t, "array-list", 0) // this demo accesses 769 distinct lines
 	list, estimates := v.LevelLog2Lines([]hierarchy.Cache{{Name: "L1", SizeBytes: 4 << 10}, {Name: "L2", SizeBytes: 24 << 10}, {Name: "L3", SizeBytes: 1 << 30}})
 	if !slices.Equal(list, []int{6, 8, 10}) || !slices.Equal(estimates, []string{"L2"}) {
 		t.Errorf("%v, %v", list, estimates)

@@ -13,8 +13,8 @@ import (
 )
 
 // nest is a loop with inner loops. The trip count of a rectangular loop is times·n + more, where
-// times and more are fields. The trip count of a triangular loop is the number of completed
-// iterations of the enclosing loop, plus the field more.
+// "times" and "more" are fields. The trip count of a triangular loop is the number of completed
+// iterations of the enclosing loop, plus the value of the field "more".
 type nest struct {
 	times, more int64
 	triangle    bool

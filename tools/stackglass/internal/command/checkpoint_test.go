@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/folder"
 )
 
-// runAsCommand is an environment variable. If it is set, the test binary runs as the command, so
-// that a test can kill the command.
+// runAsCommand is an environment variable. If this variable is set, the test binary runs as the
+// command, so that a test can kill the command.
 const runAsCommand = "STACKGLASS_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {

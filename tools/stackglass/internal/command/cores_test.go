@@ -130,8 +130,8 @@ func captureKernel(t *testing.T, name string) (path string) {
 	return path
 }
 
-// TestInvalidCoresRejected checks the errors and warnings for questions about cores that are
-// invalid or that the trace cannot answer.
+// TestInvalidCoresRejected checks the errors and warnings for invalid questions about cores, and
+// for questions that the trace cannot answer.
 func TestInvalidCoresRejected(t *testing.T) {
 	inFolder(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{

@@ -112,8 +112,8 @@ compares the results of every step.
 | unit tests of a custom prefetcher | The tests define their own prefetcher in C++. |
 `
 
-// checkTable compares the table in the repository with the rows. If -update is set, it writes the
-// table instead.
+// checkTable compares the table in the repository with the rows. If -update is set, checkTable
+// writes the table instead.
 func (c *resultTable) checkTable() {
 	text := comparedHead + strings.Join(c.rows, "\n") + "\n" + comparedTail
 	if *update {
