@@ -343,8 +343,9 @@ func (d *Divided) appendCost() uint64 {
 
 // chooseSegment returns a segment of approximately the wanted length, and the index of the gap that
 // contains the segment. chooseSegment prefers the last gap. If the live analyses have little else
-// to read, chooseSegment leaves the beginning of this gap to them. If the last gap is empty, it
-// returns the second half of the longest gap. The parameter owed is the result of appendCost.
+// to read, chooseSegment leaves the beginning of this gap to the live analyses. If the last gap is
+// empty, it returns the second half of the longest gap. The parameter owed is the result of
+// appendCost.
 func (d *Divided) chooseSegment(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]

@@ -184,8 +184,8 @@ func (f *feed) progress() Progress {
 }
 
 // profile returns the result so far. The parameter omitted counts the references that were not
-// selected. If the parameter segment is true, a run can be restored from the result. If the spec is
-// also mergeable, the result can be appended to a run.
+// selected. If the parameter segment is true, the result contains the data from which a run can be
+// restored. If the spec is also mergeable, the result can be appended to a run.
 func (f *feed) profile(spec *Spec, header trace.Header, omitted profile.Totals, state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{
@@ -264,9 +264,9 @@ type cutReference struct {
 
 func (r *cutReference) pending() bool { return r.end < r.most }
 
-// begin passes the first piece to an analysis if the rows consist of a single reference that must
-// be cut. A reference that extends beyond the end of the address space is not cut, because only its
-// first line counts.
+// begin passes the first piece of a reference to an analysis if the rows consist of only this
+// reference, and the reference is too long for one step. A reference that extends beyond the end of
+// the address space is not divided, because only its first line counts.
 func (r *cutReference) begin(a Analysis, rows *trace.Batch) bool {
 	taker, ok := a.(contract.PieceConsumer)
 	if !ok || rows.Len() != 1 {

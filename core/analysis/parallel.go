@@ -147,7 +147,7 @@ func (s signal) notify() {
 	}
 }
 
-// wait waits for a notification, but not longer than the constant patience.
+// wait waits for a notification, but at most for the duration patience.
 func (s signal) wait() {
 	t := time.NewTimer(patience)
 	defer t.Stop()

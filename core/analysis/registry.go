@@ -210,7 +210,8 @@ func registrationOf(a Analyses) *registration {
 	return &registered[slices.IndexFunc(registered, func(r registration) bool { return r.tag == a })]
 }
 
-// withoutSegments returns an analysis of the run that does not support segments, or nil.
+// withoutSegments returns the run's first analysis without support for segments, or nil if all
+// analyses of the run support segments.
 func (s Spec) withoutSegments() *registration {
 	for i := range registered {
 		if r := &registered[i]; r.orderReason != "" && s.has(r.tag) {

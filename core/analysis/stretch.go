@@ -39,11 +39,11 @@ type Stretcher struct {
 	rows   *trace.Batch
 
 	tracker contract.LayoutFollower // tracks the layout of memory blocks; nil: not needed
-	settled bool                    // tracker contains the layout at the position in the field known
+	settled bool                    // tracker contains the layout at position Stretcher.known
 	known   trace.Position
-	laid    bool // whether the field layout contains the layout at the beginning of the segment
+	laid    bool // layout contains the memory blocks at the beginning of the segment
 	layout  []contract.Block
-	passed  uint64 // number of references before the position in the field known, plus the number of references read between this position and the segment
+	passed  uint64 // number of references before position Stretcher.known, plus the number of references read between this position and the segment
 }
 
 type stage int

@@ -225,7 +225,7 @@ func (s Spec) communicationDecision(program func() *trace.Program) func() *trace
 	return program
 }
 
-// inOrderAnalyses returns the analyses of the run that do not support segments, with their options.
+// inOrderAnalyses returns the run's analyses without support for segments, including their options.
 // The parameter threads is the number of threads of the trace, or 0 if the number is unknown.
 func (s Spec) inOrderAnalyses(threads int) (some Analyses) {
 	if s.has(Communication) && (threads > 1 || !s.isDefault()) {

@@ -190,8 +190,8 @@ func (a *Analysis) collectEntries(kinds []trace.Kind, sites []uint32) (n int, er
 
 const mostPicked = 1 << 10 // maximum number of records that collectEntries examines at a time
 
-// moveThrough moves a thread through the blocks of the parameter entered. The parameter before
-// contains the number of references before each block.
+// moveThrough moves a thread through the blocks in entered. before[i] is the number of references
+// that precede block entered[i].
 func (a *Analysis) moveThrough(t *thread, entered, before []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
 	if returned != 0 && len(entered) > 0 {

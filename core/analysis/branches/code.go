@@ -14,16 +14,16 @@ type code struct {
 	nodes   []node
 	edges   uint32      // number of edges of all nodes
 	jumps   []jump      // the edges of nodes with more than two edges
-	targets []uint32    // the edges of all jumps, by target; see jump
+	targets []uint32    // the edges of all jumps, by target; see type jump
 	more    index.Table // the edges of jumps whose targets are far apart, by source and target; only the first of several equal edges
 	names   map[string]uint32
-	// The field nameOf contains the number of each function's name. For each node, the field calls
-	// contains the number of the name of the called function, or 0 if there is no such name.
+	// nameOf contains, for each function, the number of its name. calls contains, for each node,
+	// the number of the called function's name, or 0 if there is no such name.
 	nameOf, calls []uint32
 	// bySite is true if an entry of a block is detected by the first load, store or modify of the
 	// block. blockOfFirst maps the site of a block's first reference to the block, and every other
 	// site to 0. bareBlocks maps a block without references to its own number, and every other
-	// block to 0. The list of zeros is as long as the longer of these two maps.
+	// block to 0. zeros contains only zeros, and is as long as the longer of these two maps.
 	bySite                          bool
 	blockOfFirst, bareBlocks, zeros []uint32
 }
@@ -34,7 +34,7 @@ type node struct {
 	function      uint32
 	instructions  uint32
 	jump          uint32 // 1 + the index of the node's jump; 0: the node has at most two edges
-	plain         bool   // if the node is entered along an edge, nothing else must be counted
+	plain         bool   // an entry along an edge counts only the edge and the node's instructions
 	enters        bool
 	returns       bool
 	lands         bool // the node is a landing pad for exceptions
@@ -125,8 +125,7 @@ func (c *code) add(number uint32, b *trace.Block) {
 	c.bareBlocks = append(c.bareBlocks, number+1)
 }
 
-// newJump returns the jump of a node with more than two edges. The parameter first is the number of
-// the node's first edge.
+// newJump returns the jump of a node with more than two edges, which are numbered from first.
 func (c *code) newJump(from, first uint32, successors []uint32) jump {
 	low, high := slices.Min(successors), slices.Max(successors)
 	if uint64(high-low) >= mostSpan*uint64(len(successors)) {

@@ -13,15 +13,15 @@ type thread struct {
 	row   uint32   // path of the latest record; after a return, the path changes only at the next record
 	start uint32   // in a segment: the path of the records before the thread's first block
 
-	// The field returned contains the latest block if this block returned, and otherwise 0. The
-	// field before contains the preceding block of the same invocation; 0: none. The field reached
-	// is true if that block is unknown, because the segment begins between the two blocks.
+	// returned is the latest block if this block returned, and otherwise 0. before is the block
+	// that precedes the latest block in the same invocation, or 0 if there is none. reached is true
+	// if the preceding block is unknown, because the segment begins between the two blocks.
 	returned, before uint32
 	reached          bool
 
 	// In a segment, unstarted is true if the thread has not entered a block yet, and beganEarlier is
-	// true if the thread's bottommost invocation began before the segment. The list continuations
-	// contains the blocks in which invocations that began before the segment continue.
+	// true if the thread's bottommost invocation began before the segment. continuations lists the
+	// blocks in which invocations that began before the segment continue.
 	unstarted, beganEarlier bool
 	continuations           []continuation
 }
@@ -257,8 +257,8 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// dropInvocations ends the given number of topmost invocations at their latest blocks. The number
-// -1 means all invocations.
+// dropInvocations ends the given number of topmost invocations at their latest blocks. If depth is
+// -1, it ends all invocations.
 func (a *Analysis) dropInvocations(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

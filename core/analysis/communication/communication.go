@@ -247,7 +247,7 @@ var valueEffects = [8]uint8{
 	trace.RangeRead: loading, trace.RangeWrite: storing,
 }
 
-// setReference copies the reference in row i to the field current.
+// setReference stores the reference in row i in a.current.
 func (a *Analysis) setReference(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
 	r := &a.current
 	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
@@ -302,8 +302,8 @@ func (a *Analysis) recordLines(first, last trace.Addr) {
 	}
 }
 
-// recordLine records a reference to the words from first to last of a line, and returns the number of
-// these words that have a source.
+// recordLine records a reference to the words from first to last of a line, and returns how many of
+// these words another thread wrote last.
 func (a *Analysis) recordLine(l *line, first, last uint64) (events uint64) {
 	r := &a.current
 	place := a.owners.findParts(r, first, last)
@@ -356,7 +356,7 @@ func (a *Analysis) recordWords(l *line, place touchedParts, first, last uint64) 
 }
 
 // recordPage records a reference to a page. The parameter wordEvents is the number of referenced
-// words that have a source.
+// words that another thread wrote last.
 func (a *Analysis) recordPage(number uint32, wordEvents uint64) {
 	p := a.memory.pages.first(number)
 	from := p.recordReference(&a.current)

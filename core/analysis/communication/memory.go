@@ -13,7 +13,7 @@ type memory struct {
 	lines   arena[line]
 	recent  [recentLines]*line
 	private arena[privateWord] // the words of unshared lines: one run of words for each line
-	free    []uint32           // unused runs of the arena private
+	free    []uint32           // unused runs of memory.private
 	shares  arena[sharedLine]
 	cells   arena[cell] // the words of shared lines: one run of cells for each line
 
@@ -38,7 +38,7 @@ type line struct {
 	number     trace.Line
 	references uint64 // number of references before the line was shared
 	page       uint32
-	words      uint32 // index of the line's run in the arena private, or, for a shared line, index in the arena shares
+	words      uint32 // index of the line in memory.private or, for a shared line, in memory.shares
 	site       uint32 // before the line is shared: 1 + the slot of the site of the last store; 0: never written
 	owner      uint8  // the thread of the first reference
 	shared     bool
@@ -48,7 +48,7 @@ type line struct {
 type privateWord struct {
 	site       uint32 // 1 + the slot of the site of the last store; 0: never written
 	references uint32
-	stores     uint8 // see cell
+	stores     uint8 // see cell.stores
 }
 
 const mostPrivate = 1<<32 - 1 // maximum number of references to an unshared word
@@ -67,7 +67,7 @@ type cell struct {
 	stores    uint8
 }
 
-const mostStores = 255 // maximum value of the field stores
+const mostStores = 255 // maximum value of cell.stores and privateWord.stores
 
 func addStore(stores uint8) uint8 { return uint8(min(uint(stores)+1, mostStores)) }
 
@@ -78,7 +78,7 @@ type usage struct {
 	producer uint8 // 1 + the thread whose values other threads have used; 0: none
 }
 
-const manyProducers = 0xff // value of the field producer if other threads used values of several threads
+const manyProducers = 0xff // value of usage.producer if other threads used values that several threads wrote
 
 func (u *usage) recordReference(thread uint8, isFirst bool) {
 	if isFirst {
@@ -161,7 +161,7 @@ type sharedLine struct {
 	// thread.
 	everAccessed, sinceStore uint64
 	tallies                  uint32 // first tally of the line's false misses; 0: none
-	// number of the thread that last wrote the line; its slot would be ambiguous, because several
+	// number of the thread that last wrote the line, instead of the thread's slot, because several
 	// threads may share a slot
 	lastWriter uint32
 
@@ -193,7 +193,7 @@ type tally struct {
 }
 
 type tallyKey struct {
-	line       uint32 // index of the line in the arena shares
+	line       uint32 // index of the line in memory.shares
 	site, pair uint32 // 1 + the slot of the store's site, and the pair of the missing reference
 	from, to   uint8
 	offset     uint64 // smallest offset of the line in its memory block, if the line is accessed in several blocks

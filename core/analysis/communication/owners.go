@@ -139,9 +139,8 @@ func (o *owned) coverParts(low, high uint64) {
 	}
 }
 
-// paddedList returns a list of the given length that contains zeros, then the elements of the
-// parameter list, and then zeros again. The parameter leading is the number of zeros at the
-// beginning.
+// paddedList returns a list of the given length that consists of the given number of leading zeros,
+// the elements of list, and trailing zeros.
 func paddedList[T any](list []T, leading, length int) []T {
 	out := list
 	if length > cap(list) {

@@ -35,7 +35,7 @@ type Stacks interface {
 
 type lineEvent struct {
 	row      uint32
-	writer   uint32 // number of the thread that wrote the value; its slot would be ambiguous, because several threads may share a slot
+	writer   uint32 // number of the thread that wrote the value, instead of the thread's slot, because several threads may share a slot
 	line     trace.Line
 	from, to uint8
 	transfer bool
@@ -46,8 +46,8 @@ type distances struct {
 	events, transfers profile.Histogram
 }
 
-// maxDepth returns an upper bound for the depths of lines. The bound exceeds the number of lines,
-// because estimated depths can also exceed it.
+// maxDepth returns an upper bound for the depths of lines. If the depths are estimated, the bound
+// exceeds the number of lines, because estimated depths can exceed the number of lines.
 func (s *sourceDepths) maxDepth(lines uint32) uint32 {
 	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
 		return lines

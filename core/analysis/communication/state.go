@@ -103,8 +103,8 @@ func (f *stateCoder) word(c *cell) {
 	f.u8(&c.stores)
 }
 
-// codeList reads or writes a list. Every element is encoded in at least the number of bytes in the
-// parameter least.
+// codeList reads or writes a list. The parameter least is the minimum number of bytes in the
+// encoding of an element.
 func codeList[T any](f *stateCoder, l *[]T, least int, member func(*T)) {
 	if f.Reads() {
 		*l = nil

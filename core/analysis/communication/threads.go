@@ -123,8 +123,8 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 	return uint64(n)*mostThreads*mostThreads + uint64(place)
 }
 
-// windows divides the run into windows with equal numbers of references, and contains their flows.
-// The window size doubles if there are more than profile.MaxFlowWindows windows.
+// windows divides the run into windows with equal numbers of references, and contains the flows in
+// each window. The window size doubles if there are more than profile.MaxFlowWindows windows.
 type windows struct {
 	size, next uint64   // number of references in a window, and number of the first reference after the current window
 	open       bool     // there is a current window
@@ -183,8 +183,8 @@ func (w *windows) room() window {
 	return room
 }
 
-// openCounts returns the counts of the open window: it appends the counts in f that no closed
-// window contains to the parameter last, and returns the result.
+// openCounts appends the counts of the open window to last, and returns the result. These are the
+// counts in f that no closed window contains.
 func (w *windows) openCounts(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {
@@ -198,7 +198,7 @@ func (w *windows) openCounts(f flows, last window) window {
 	return last
 }
 
-// sumWindows appends the sum of the windows x and y to the parameter sum.
+// sumWindows adds up the windows x and y, and appends the result to sum.
 func sumWindows(sum, x, y window) window {
 	for len(x) > 0 && len(y) > 0 {
 		switch {

@@ -122,8 +122,8 @@ func (s *sum) addCode() {
 	}
 }
 
-// isLaterPart reports whether b is a later part of the basic block whose first part is in the
-// parameter first.
+// isLaterPart reports whether b belongs to the same basic block as first, but is not the first part
+// of this basic block.
 func isLaterPart(b, first *trace.Block) bool {
 	return b.Part > 0 && b.Function == first.Function && b.Label == first.Label && b.Flags&trace.Synthetic == 0
 }
@@ -239,9 +239,9 @@ func (s *sum) tally(kind profile.TallyKind, name string, lanes, size uint32) *pr
 	return t
 }
 
-// addReferences adds the counts of references of one kind and datatype. The parameter each is the
+// addReferences adds the counts of references of one kind and datatype. The parameter size is the
 // size of every reference, or 0 if the sizes differ.
-func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype string, each uint32, references, bytes uint64) {
+func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype string, size uint32, references, bytes uint64) {
 	switch kind {
 	case trace.RangeRead:
 		counts[profile.RangesRead] += references
@@ -253,17 +253,17 @@ func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype st
 	if kind == trace.Load || kind == trace.Modify {
 		counts[profile.Loads] += references
 		counts[profile.BytesLoaded] += bytes
-		s.addType(profile.LoadTypes, datatype, each, references, bytes)
+		s.addType(profile.LoadTypes, datatype, size, references, bytes)
 	}
 	if kind == trace.Store || kind == trace.Modify {
 		counts[profile.Stores] += references
 		counts[profile.BytesStored] += bytes
-		s.addType(profile.StoreTypes, datatype, each, references, bytes)
+		s.addType(profile.StoreTypes, datatype, size, references, bytes)
 	}
 }
 
-func (s *sum) addType(kind profile.TallyKind, datatype string, each uint32, references, bytes uint64) {
-	t := s.tally(kind, datatype, 0, each)
+func (s *sum) addType(kind profile.TallyKind, datatype string, size uint32, references, bytes uint64) {
+	t := s.tally(kind, datatype, 0, size)
 	t.Count += references
 	t.Bytes += bytes
 }

@@ -240,8 +240,8 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keepState writes the data that Restore needs to a segment, and makes the spill store keep its
-// current data.
+// keepState stores the data for Restore in a segment, and makes the spill store keep its current
+// data.
 func (a *Shelved) keepState(segment *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {

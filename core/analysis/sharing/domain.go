@@ -20,9 +20,9 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// isForeign[i] is true if another core touched the line of access i last. If not, isOverlap[i]
-	// is true if both the accessing core and another core have touched some line since the
-	// accessing core last touched the line of access i.
+	// isForeign[i] is true if another core touched the line of access i last. Otherwise,
+	// isOverlap[i] reports whether both the accessing core and another core have touched some line
+	// since the accessing core last touched the line of access i.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some accesses are foreign
 

@@ -168,8 +168,8 @@ func (s *lineSize) findLineState(j *segmentJoin, i int) {
 	e.holders |= bit
 }
 
-// findForeign determines which core of a domain was the last to touch a line before a core's first
-// touch, and reports whether it was a different core. The parameter others contains the cores that
+// findForeign determines which core of a domain last touched a line before a given core's first
+// touch, and reports whether the two cores differ. The parameter others contains the cores that
 // touched the line earlier in the segment.
 func (d *domain) findForeign(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps

@@ -30,7 +30,7 @@ type segment struct {
 const recentStores = 1024 // number of recent stores that are found without a look-up in the hash table
 
 // note consists of a line and a number that encodes three values: operation + 4 × core + 256 ×
-// filled. The last value is a bit set of the numbers of sets for which the access fills a hole of
+// filled. The value filled is a bit set of the numbers of sets for which the access fills a hole of
 // the segment.
 type note struct {
 	line trace.Line

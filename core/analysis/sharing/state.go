@@ -175,7 +175,7 @@ func (r *loader) stack() (lines []trace.Line) {
 	return lines
 }
 
-// threads reads which thread belongs to which core.
+// threads reads the assignment of threads to cores.
 func (r *loader) threads() {
 	c := &r.a.cores
 	for _, chosen := range [][][]uint32{r.a.options.Cores, r.a.options.Domains} {

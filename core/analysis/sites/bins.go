@@ -133,7 +133,7 @@ func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
 	}
 }
 
-// addTimes adds counts from a profile to a list, multiplied by the parameter times.
+// addTimes multiplies counts from a profile by times, and adds the products to a list.
 func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCount) {
 	*t.counter(list, coldBin) += times * cold
 	for _, b := range counts {

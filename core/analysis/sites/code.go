@@ -35,7 +35,7 @@ type site struct {
 	bytes  uint32        // size of each reference of a site without a number; 0: sizes differ
 	hint   hint          // the object to which the site refers, as far as the code shows it
 	before *profile.Site // the site's results from the restored run or from an appended segment; nil: none
-	file   string        // the file name in the latest of these results
+	file   string        // the site's file name in the latest result from a restored run or an appended segment
 	// stride counts of the restored run and of appended segments, excluding the first references in
 	// each thread
 	base strideCounts
@@ -271,7 +271,7 @@ type walks struct {
 }
 
 // walksOf returns the walks of a thread, with room for at least the given number of slots. If the
-// parameter starts is true, there is also room for the starts of the walks.
+// parameter starts is true, there is also room for the start of each walk.
 func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	if s.latest >= len(s.list) || s.list[s.latest].thread != thread {
 		s.latest = sort.Search(len(s.list), func(i int) bool { return s.list[i].thread >= thread })

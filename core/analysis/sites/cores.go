@@ -17,7 +17,7 @@ type cores struct {
 	private *privateLines // nil: line utilisation in private caches is not measured
 
 	firsts     []uint32 // if the run is mergeable: the pair of each first touch by a core so far
-	firstPaths []uint32 // the list of bins of each such first touch's call path
+	firstPaths []uint32 // for each of these first touches: the list of bins of its call path
 	// absent is true if an older version, which did not count these accesses, has analysed a part
 	// of the run.
 	absent bool
@@ -131,8 +131,8 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 
 // appendSegment counts the first touches of a segment by depth, each in its list. The parameter
 // depths is nil if all first touches of the segment remain first touches. If the run is mergeable,
-// appendSegment appends the lists of the touches that remain first touches to soFar and returns the
-// result.
+// appendSegment appends to soFar the lists of the touches that remain first touches, and returns
+// the result.
 func (c *cores) appendSegment(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {
 		if mergeable {

@@ -51,7 +51,7 @@ type object struct {
 	blocks, bytes uint64              // number of allocated blocks, and total number of their bytes
 	free          []uint32            // numbers of removed blocks
 	before        *profile.DataObject // the object's results from the restored run or from an appended segment; nil: none
-	file          string              // the file name in the latest of these results
+	file          string              // the object's file name in the latest result from a restored run or an appended segment
 }
 
 const (
@@ -373,7 +373,7 @@ const (
 	granuleBits  = 3
 	pageBits     = 12
 	pageGranules = 1 << (pageBits - granuleBits)
-	smallBlock   = 1 << pageBits // smaller blocks count as small
+	smallBlock   = 1 << pageBits // blocks with fewer bytes are small
 	mostObjects  = 1 << 16       // objects with higher numbers are not cached
 )
 

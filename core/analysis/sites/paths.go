@@ -10,8 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// pathCounts counts accesses by call path. Each call path has its own list of bins, as each pair
-// has.
+// pathCounts counts accesses by call path. Like each pair, each call path has its own list of bins.
 type pathCounts struct {
 	callers *branches.Analysis
 

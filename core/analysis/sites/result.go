@@ -137,7 +137,7 @@ func addUsed(to, used []profile.Utilisation) {
 	}
 }
 
-// data returns the objects, or nil if the object rest is the only one.
+// data returns the objects, or nil if there is no object other than the object rest.
 func (s *summary) data() []profile.DataObject {
 	var list []profile.DataObject
 	var objects []uint32

@@ -50,12 +50,12 @@ func (w *walkStart) note(addr trace.Addr, bytes uint32) {
 
 type joining struct {
 	firsts     []uint32 // pairs of the first touches so far, if the run is mergeable
-	firstPaths []uint32 // the list of bins of each first touch's call path
+	firstPaths []uint32 // for each of these first touches: the list of bins of its call path
 
 	// The following fields describe the segment that is being appended.
-	part  *stateCoder // nil if references have been analysed since then
+	part  *stateCoder // state of the segment; nil if references have been analysed since the segment was loaded
 	next  []uint32    // pairs of the first touches of the segment that have not been resolved yet
-	paths []uint32    // the list of bins of the call path of each of these first touches
+	paths []uint32    // for each of these first touches: the list of bins of its call path
 	lines map[trace.Line]*lineState
 	stack []trace.Line // the stack at the end of the segment
 }
@@ -258,8 +258,8 @@ func (l *lines) state(n uint32) lineState {
 	return s
 }
 
-// resumeStay continues a stay in a cache, and subtracts it from the counts, in which it counted as
-// ended.
+// resumeStay continues a stay in a cache. It subtracts the stay from the counts, which include the
+// stay as if it had ended.
 func (l *lines) resumeStay(pair uint32, capacity int, mask []uint64) {
 	u := &(*l.used)[int(pair)*len(l.capacities)+capacity]
 	u.Fetched--
@@ -489,8 +489,8 @@ func (f *stateCoder) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// appendStride appends the walk of the next segment. appendStride corrects the strides of two
-// references: the segment counted its first reference as irregular, and its second reference
+// appendStride appends the walk of the next segment. It corrects the strides of the first two
+// references: the segment counted the first reference as irregular, and the second reference
 // without knowing the previous step.
 func (s *stride) appendStride(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last

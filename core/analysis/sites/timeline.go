@@ -45,8 +45,8 @@ const (
 	timeParts  = int(profile.TimePath) + 1
 )
 
-// timeWindow contains the counts of a window, in ascending order of their bins. The field lanes is
-// indexed like timeline.threads, but may be shorter.
+// timeWindow contains the counts of a window, in ascending order of their bins. The field lanes has
+// the same indices as timeline.threads, but may be shorter.
 type timeWindow struct {
 	counts [timeStacks][]binDelta
 	lanes  []uint64

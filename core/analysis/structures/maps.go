@@ -17,7 +17,7 @@ type accessMaps struct {
 	references uint64 // number of references in each column, a power of two
 	column     uint64 // the current column
 	list       []addressMap
-	of         []uint32 // 1 + the map of each data structure; 0: no map yet; beyondMaps: no map, because there are too many
+	of         []uint32 // for each data structure: 1 + the index of its map; 0: no map yet; beyondMaps: no map, because there are too many
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 // cell identifies a cell of a map, by an address instead of a row, because the size of rows may
 // grow before the access is counted.
 type cell struct {
-	of   uint32 // 1 + the map; 0: none
+	of   uint32 // 1 + the index of the map; 0: none
 	addr trace.Addr
 }
 

@@ -61,7 +61,7 @@ type structure struct {
 type accessRole struct {
 	structure, offset uint32 // 1 + the structure that the site accesses, or 0, and the offset of the access in the structure
 
-	object, of, elements uint32 // the field elements is 1 + the index of the elements of this object and structure
+	object, of, elements uint32 // elements is 1 + the index in Analysis.elements for this object and structure
 }
 
 type dataUse struct {
@@ -92,8 +92,8 @@ type member struct {
 // bins counts line accesses by profile.SiteBin. The last bin counts cold accesses.
 type bins [profile.SiteBins + 1]uint64
 
-// owner identifies the counters for a line access: 1 + the index of the elements, or 0 if there are
-// none; the member; and the cell of a map.
+// owner identifies the counters for a line access: 1 + an index in Analysis.elements, or 0 if there
+// is none; the member; and the cell of a map.
 type owner struct {
 	elements uint32
 	member   uint16
@@ -296,8 +296,8 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 	}
 }
 
-// elementAt returns the address of the element that a reference accesses, and 1 + the index of the
-// elements, or 0 if there is no element. If the program declares the structure of the block's
+// elementAt returns the address of the element that a reference accesses, and 1 + an index in
+// a.elements, or 0 if there is no element. If the program declares the structure of the block's
 // elements, the address determines the element. Otherwise, the code determines the element.
 func (a *Analysis) elementAt(r *accessRole, u *dataUse, object, block uint32, addr trace.Addr) (base trace.Addr, of uint32) {
 	n := uint32(0)

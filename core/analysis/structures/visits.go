@@ -13,15 +13,15 @@ import (
 type visits struct {
 	list   [window]visit // the unfinished visits; unused entries have no elements
 	free   []uint8
-	recent [window]uint8     // 1 + the visit of each of the latest references, by reference number; 0: none
-	table  [tableSlots]uint8 // hash table from elements to visits: 1 + the visit; 0: empty slot
+	recent [window]uint8     // 1 + the index of the visit to which each of the latest references belongs, by reference number; 0: none
+	table  [tableSlots]uint8 // hash table from elements to visits: 1 + the index of the visit; 0: empty slot
 	now    uint64            // number of the last reference
 	shared [profile.MostPaired]uint8
 }
 
 type visit struct {
 	base     trace.Addr
-	elements uint32 // 1 + the index of the elements
+	elements uint32 // 1 + an index in Analysis.elements
 	used     memberSet
 	last     uint64 // number of the last reference to the element
 }

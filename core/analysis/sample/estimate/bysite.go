@@ -89,10 +89,10 @@ func (p *placeCounts) add(bin uint32, parts *[groups]uint64) {
 }
 
 // sumBySiteAndObject adds up the counts of each site and of each object. The results are indexed
-// like the lists of sites and objects in the latest result of package sites. The parameters codes
-// and datas are the lengths of these lists. Elements without counts are nil.
-func (c pairCounts) sumBySiteAndObject(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
-	code, data = make([]*placeCounts, codes), make([]*placeCounts, datas)
+// like the lists of sites and objects in the latest result of package sites. The parameters
+// codeCount and dataCount are the lengths of these lists. Elements without counts are nil.
+func (c pairCounts) sumBySiteAndObject(s *sites.Analysis, codeCount, dataCount int) (code, data []*placeCounts) {
+	code, data = make([]*placeCounts, codeCount), make([]*placeCounts, dataCount)
 	add := func(list []*placeCounts, at, bin uint32, parts *[groups]uint64) {
 		if uint64(at) >= uint64(len(list)) {
 			return
@@ -303,9 +303,9 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 }
 
 // halfWidths computes the half-widths of the confidence intervals of miss counts from the weights of
-// the groups. The parameter certain is the number of accesses that certainly miss. The parameter bins
-// contains all other accesses, and the parameters s and lost contain the group weights of these
-// accesses and of the coherence misses.
+// the groups. The parameter certain is the number of accesses that certainly miss. The parameter
+// bins contains all other accesses, and the parameter s contains the group weights of these
+// accesses. The parameter lost contains the group weights of the coherence misses.
 func (w *weighing) halfWidths(certain uint64, bins []profile.BinCount, s *groupWeights, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil

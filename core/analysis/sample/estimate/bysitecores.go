@@ -49,8 +49,8 @@ func (c *siteCores) begin() { c.depths, c.lostAt, c.lost = c.depths[:0], c.lostA
 // beginAccess begins the next access, which belongs to the given pair.
 func (c *siteCores) beginAccess(pair uint32) { c.pair, c.depth, c.at = pair, c.shortest, 0 }
 
-// setDepths sets the depth of the current access, or the depth at which its line was invalidated, if
-// it is exact.
+// setDepths sets the exact depth of the current access or, for a coherence miss, the exact depth at
+// which the line was invalidated.
 func (c *siteCores) setDepths(depth, lostAt uint32) {
 	if c != nil {
 		c.depth, c.at, c.lost = depth, lostAt, c.lost || depth == stack.Lost

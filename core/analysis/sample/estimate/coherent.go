@@ -17,7 +17,8 @@ type holedFront front
 
 // access moves a line to the top. The results are the line's previous depth, or frontLines if the
 // line was not in the front, and the line that left the front. The lines above the topmost hole
-// move down by one; if there is no hole, the lines above the line's previous position do so.
+// move down by one. If there is no hole, the lines above the line's previous position move down
+// instead.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -63,7 +64,7 @@ func (f *holedFront) depth(line trace.Line) int {
 // holedStack is a coherent stack of sampled lines. Like sampledOrder, it uses stampCounts to count
 // the lines and holes above a stamp. An access always fills the topmost hole.
 type holedStack struct {
-	place map[trace.Line]uint32 // stamp of each line; away if a store by another core has invalidated the line
+	place map[trace.Line]uint32 // stamp of each line; the constant away if a store by another core has invalidated the line
 	lines []trace.Line          // the line with each stamp; the value hole marks a hole, and the value noLine a line that has moved
 	sums  stampCounts           // counts lines and holes
 	holes []uint32              // stamps of the holes, ascending

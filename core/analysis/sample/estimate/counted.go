@@ -142,8 +142,8 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 // rounded correctly, and does not exceed the known number of accesses. More certain counts take
 // precedence: first accesses, and then the longest distances. If the sum is less than the known
 // number, the missing accesses are added at the shortest distances (SHARDS-adj; Waldspurger and
-// others, FAST 2015, section 3.2). The cause of the difference is that a few lines are accessed
-// very often, and that these lines may or may not be in the sample.
+// others, FAST 2015, section 3.2). The sums differ because a few lines are accessed very often, and
+// may or may not be in the sample.
 type scaledCounts struct {
 	left   uint64
 	factor float64

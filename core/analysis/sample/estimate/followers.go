@@ -177,7 +177,8 @@ func (s *sampledLineSize) addWholeRows(b *trace.Batch, at int) int {
 	return at
 }
 
-// addAccesses adds the line accesses to the given bytes by row i of a batch.
+// addAccesses adds the line accesses of row i of a batch. The parameters addr and bytes are the
+// range that the row accesses.
 func (s *sampledLineSize) addAccesses(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	first, end := addr>>s.shift, addr+uint64(max(bytes, 1))-1
 	last := end >> s.shift

@@ -63,7 +63,7 @@ func (s *sampledLineSize) code(c *codec.Coder, p *profile.Profile) error {
 
 // describe adds a description of the sample if the run has no sampled locality analysis, which
 // would otherwise add it. The stack of the first domain contains the same lines as the stack of
-// that analysis.
+// that analysis would contain.
 func (k *sampledAnalyses) describe(p *profile.Profile) {
 	p.Sampled = sampledOf(k.options)
 	p.Sampled.Read = p.Totals.AllReferences()
@@ -208,7 +208,7 @@ func (t *threads) code(c *codec.Coder) {
 	})
 	for n, core := range t.cores {
 		if core.code(c); c.Reads() {
-			t.find(uint8(n))
+			t.addToTables(uint8(n))
 		}
 	}
 	for _, d := range t.domains {
@@ -216,8 +216,8 @@ func (t *threads) code(c *codec.Coder) {
 	}
 }
 
-// find adds the restored samples and lines of a core to the tables of all cores.
-func (t *threads) find(core uint8) {
+// addToTables adds the restored samples and lines of a core to the tables that cover all cores.
+func (t *threads) addToTables(core uint8) {
 	c := t.cores[core]
 	for line := range c.waits {
 		t.waiting[line] |= 1 << core

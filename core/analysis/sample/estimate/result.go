@@ -138,7 +138,7 @@ const (
 	fewLines    = 32   // minimum number of sampled lines, or of single samples, for an interval
 	student     = 2.13 // quantile 0.975 of Student's t-distribution with groups-1 degrees of freedom; slightly too large for single samples
 	studentTalk = 2.36 // the same quantile with talkGroups-1 degrees of freedom
-	// number of standard deviations by which all distances together may be too long or too short
+	// number of standard deviations by which all distances may be off in the same direction
 	deviations = 2
 )
 
@@ -162,7 +162,7 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 }
 
 // boundsOf returns the confidence intervals of the numbers of misses. The parameter off contains
-// the errors of these numbers. For capacities up to the parameter front, the misses are exact.
+// the errors of these numbers. For capacities of at most front lines, the misses are exact.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
 	most := misses[profile.SiteBin(front)] // number of accesses that may miss
 	for bin := 0; bin <= outOf; bin++ {

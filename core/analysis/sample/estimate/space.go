@@ -12,7 +12,7 @@ import (
 
 const (
 	chunk    = 512            // number of accesses that are scanned before the queued accesses are processed; a power of two
-	passed   = stack.Cold - 1 // marks an access that is not in the sample, instead of a distance
+	passed   = stack.Cold - 1 // stands for the distance of an access that is not in the sample
 	farthest = passed - 1     // largest distance
 	groups   = 16             // number of groups of the sample; the confidence intervals are computed from the variance between them; a power of two
 )
@@ -73,7 +73,7 @@ func (s *spaceSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts)
 
 // fetchIntoFront handles an access to a line, with hash h, that missed in the front. The parameter
 // evicted is the line that left the front. fetchIntoFront returns the distance of the access, or
-// passed.
+// the constant passed if the access is not in the sample.
 func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, evicted trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {
@@ -87,8 +87,8 @@ func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, evicted trace.L
 	return d
 }
 
-// access performs one access and returns its distance, or passed. Distances below frontLines are
-// exact.
+// access performs one access and returns its distance, or the constant passed if the access is not
+// in the sample. Distances below frontLines are exact.
 func (s *spaceSampler) access(line trace.Line) uint32 {
 	d, left := s.front.access(line)
 	if d < frontLines {
@@ -177,7 +177,7 @@ type reuseTimes struct {
 	left  uint64            // number of lines that have left the front
 	times [reuseBins]uint64 // histogram of the times after which lines have returned
 	upto  [reuseBins]float64
-	built uint64 // value of the field left when upto was computed
+	built uint64 // number of lines that had left the front when upto was computed
 }
 
 const (
@@ -230,9 +230,9 @@ func (r *reuseTimes) computeDistances() {
 const trust = 24
 
 // weightedMean returns the mean of two estimates of a distance, each weighted by the inverse of its
-// variance: the expected distance, and the number of sampled lines between the two accesses (the
-// parameter counted), divided by the rate. The variance of this number is binomial, and is 0 at a
-// rate of 1.
+// variance. The first estimate is the expected distance. The second estimate is counted, the number
+// of sampled lines between the two accesses to a line, divided by the rate; its variance is
+// binomial, and is 0 at a rate of 1.
 func weightedMean(expected float64, counted int, rate float64) float64 {
 	exact := float64(counted) / rate
 	if rate >= 1 {

@@ -83,8 +83,8 @@ func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	}
 }
 
-// codeByLine reads or writes a map, sorted by line. Every entry is encoded in at least the number
-// of bytes in the parameter least.
+// codeByLine reads or writes a map, sorted by line. The parameter least is the minimum number of
+// bytes in the encoding of an entry.
 func codeByLine[T any](c *codec.Coder, of map[trace.Line]T, least int, value func(*T)) {
 	lines := slices.Sorted(maps.Keys(of))
 	codec.Slice(c, &lines, least, func(line *trace.Line) {

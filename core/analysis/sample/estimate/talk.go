@@ -20,7 +20,7 @@ type sampledCommunication struct {
 	// the first element is used
 	octaves [65]*octaveAnalyses
 
-	// returns the program, which decide needs; nil after the decision
+	// returns the program for the method decide; nil after the decision
 	decides func() *trace.Program
 	met     bool   // there has been a reference
 	first   uint32 // the thread of the first reference
@@ -225,7 +225,7 @@ func (t *sampledCommunication) collectQuestions() (a questions) {
 	return a
 }
 
-// answerUpTo answers the questions that belong before an access.
+// answerUpTo answers the remaining questions about the stacks before an access.
 func (a *questions) answerUpTo(access int, t *threads) {
 	for ; a.given < len(a.list) && a.list[a.given].access <= access; a.given++ {
 		q := &a.list[a.given]
@@ -240,8 +240,8 @@ func (a *questions) passAnswers() {
 	}
 }
 
-// result returns the estimated communication of all lines, or nil. The sites analysis must have
-// written its result before.
+// result returns the estimated communication of all lines, or nil. The result of the sites analysis
+// must already have been written.
 func (t *sampledCommunication) result() *profile.Communication {
 	var wholes []*profile.Communication
 	var parts [talkGroups][]*profile.Communication

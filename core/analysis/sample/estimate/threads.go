@@ -262,7 +262,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, evicted trace.
 		if evicted != noLine {
 			t.inFront.remove(evicted, core)
 		}
-		if lost := c.foundNearLost(line); private < frontLines {
+		if lost := c.takeNearLost(line); private < frontLines {
 			c.lostNear[lost&(frontLines-1)]++
 			t.sites.setDepths(stack.Lost, uint32(lost&(frontLines-1)))
 		}
@@ -295,9 +295,9 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, evicted trace.
 	}
 }
 
-// foundNearLost removes a line from the list nearLost, and returns the line's depth at the time of
+// takeNearLost removes a line from the list nearLost, and returns the line's depth at the time of
 // the invalidation.
-func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
+func (c *coreStacks) takeNearLost(line trace.Line) (at int) {
 	for i, x := range c.nearLost {
 		if x.line == line {
 			c.nearLost = slices.Delete(c.nearLost, i, i+1)
@@ -359,7 +359,7 @@ func (c *coreStacks) coherentTop() *holedFront {
 
 // recordNearLost records the depth of an invalidated line that is in the private front.
 func (c *coreStacks) recordNearLost(line trace.Line, at int) {
-	c.foundNearLost(line)
+	c.takeNearLost(line)
 	if len(c.nearLost) == mostNearLost {
 		c.nearLost = slices.DeleteFunc(c.nearLost, func(x nearLost) bool { return !slices.Contains(c.space.front[:], x.line) })
 	}

@@ -132,7 +132,7 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 		lines += m.Cold
 		r.Members, budgets = append(r.Members, m), append(budgets, b)
 	}
-	for k := range r.Members { // if accesses remain, there must be more lines
+	for k := range r.Members { // as far as accesses remain, raise the number of lines to the lower bound
 		n := min(w.least-min(lines, w.least), budgets[k].left)
 		r.Members[k].Cold += n
 		lines += n

@@ -17,7 +17,7 @@ const (
 	// analysed in full.
 	youngShare = 16
 	leastYoung = 1 << 14
-	// The distance of an older sample counts only one line in 1 << oldBits.
+	// The distance of an older sample counts only one in 1 << oldBits lines.
 	oldBits = 6
 )
 
@@ -33,7 +33,7 @@ type timeSampler struct {
 	// all young samples and some older samples, in the order of their beginnings
 	young  []watching
 	recent *stack.Exact  // stack of all lines accessed since the first of these samples began; nil: no sample is young
-	old    *sampledOrder // stack of one line in 1 << oldBits since the first open sample began
+	old    *sampledOrder // stack of one in 1 << oldBits of the lines accessed since the first open sample began
 
 	analysed, samples uint64
 	// number of samples that have ended, and number of those that were no longer young, by
@@ -97,7 +97,7 @@ func (t *timeSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts) 
 }
 
 // access processes one access. The first result is the distance if the access ends a sample, and
-// passed otherwise. The result began reports whether the access begins a sample.
+// otherwise the constant passed. The result began reports whether the access begins a sample.
 func (t *timeSampler) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
