@@ -43,7 +43,7 @@ type Parallel struct {
 
 	reading    chan struct{} // closed when reading has ended
 	mu         sync.Mutex
-	changed    *sync.Cond // signals changes of the following fields
+	changed    *sync.Cond // signals changes to the following fields
 	wake       signal     // signals these changes to Step
 	blocks     []block    // the blocks that have not been dropped
 	firstBlock int        // number of the first of these blocks, which the live analyses reach next

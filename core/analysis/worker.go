@@ -270,10 +270,10 @@ type claims struct {
 }
 
 // nextBlocks chooses the blocks [from, to) for an idle worker; the range is empty if too few blocks
-// are available. The live analyses are at block number live. All blocks before number end are
-// available, and the parameter last is true if no more blocks will follow. The blocks between two
-// claims are left to the live analyses, whose results need not be joined. Ideally, the live analyses
-// reach a claim exactly when the worker has finished it.
+// are available. The parameter live is the number of the block that the live analyses have reached.
+// All blocks before number end are available, and the parameter last is true if no more blocks will
+// follow. The blocks between two claims are left to the live analyses, whose results need not be
+// joined. Ideally, the live analyses reach a claim exactly when the worker has finished it.
 func (c *claims) nextBlocks(live, end int, last bool) (from, to int) {
 	reserve, frontier := 0, live
 	for _, taken := range c.list {

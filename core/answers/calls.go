@@ -23,7 +23,7 @@ type Calls struct {
 	Main   int // index of the event by which rows are ranked
 
 	functions []int  // for each path: a number that identifies its function
-	within    []bool // for each path: whether it is a recursive call, that is, whether a caller on the path is the same function
+	within    []bool // for each path: whether the path's function is also a caller on the path, that is, whether the call is recursive
 	callees   [][]int
 }
 
@@ -111,9 +111,9 @@ func latenciesOf(levels []attribution.Attribution, memory float64) (list []float
 	return list
 }
 
-// memoryCycles multiplies the hits in each level, and the accesses to memory, by their latencies,
-// and returns the sum. Calling accesses(l) returns the number of accesses to level l or, if l is
-// the number of levels, to memory.
+// memoryCycles returns the sum of the hits in each level times the latency of the level, and of the
+// accesses to memory times the latency of memory. accesses(l) is the number of accesses to level l
+// or, if l is the number of levels, to memory.
 func memoryCycles(latencies []float64, accesses func(level int) float64) (cycles float64) {
 	for l, latency := range latencies {
 		hits := accesses(l)
@@ -179,7 +179,8 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 		if f == "" {
 			continue
 		}
-		// The rounding includes the function's misses on paths that the profile does not distinguish.
+		// The function's misses on paths that the profile does not distinguish are rounded together
+		// with the misses of the other paths.
 		list, rest := make([]float64, len(of[f])), estimate[f]
 		for at, i := range of[f] {
 			list[at] = l.Paths[i]

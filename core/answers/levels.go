@@ -55,7 +55,7 @@ func Levels(p hierarchy.Prediction) report.Table {
 
 // numberCell returns the cell for a number of accesses: a count if the number is exact and whole,
 // and otherwise a real number. If several cores share sets, even exact methods may yield fractions,
-// because they are expected values.
+// because their results are expected values.
 func numberCell(x float64, exact bool) report.Value {
 	if exact && x == math.Trunc(x) {
 		return report.Count(uint64(x))

@@ -73,7 +73,7 @@ const mostPath = 64
 // to operators, such as operator<, or to anonymous namespaces.
 func collapse(name string, open, end byte) string {
 	var b strings.Builder
-	depth, from := 0, 0 // name[from:] is not written yet
+	depth, from := 0, 0 // name[from:] has not been written yet
 	for i := 0; i < len(name); i++ {
 		if n := keptPrefix(name[i:]); n > 0 {
 			i += n - 1

@@ -80,7 +80,7 @@ func knees(c *profile.Curve) []knee {
 // fall. Caches of fewer than four lines are ignored.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	// below is the number of distinct distances that hit at the smaller capacity
+	// the variable below is the number of distinct distances that hit at the smaller capacity
 	below, all := 0, distances{curve: c}
 	for d, upto := range c.From(0) {
 		lines := d + 1

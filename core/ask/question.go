@@ -146,7 +146,7 @@ func (q Question) Words() []string {
 	return words
 }
 
-// Names of words that specify the hierarchy and the form of the answer.
+// Names of the words of a question that specify the hierarchy and the form of the answer.
 const (
 	machine = "machine"
 	brief   = "brief"

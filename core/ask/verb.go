@@ -131,8 +131,8 @@ func (v *Verb) Arg(name string) *Arg {
 	return nil
 }
 
-// missingIf returns a function for Verb.Missing. If a profile lacks the data, according to the
-// function lacking, the returned function returns the reason (why). Otherwise, it returns "".
+// missingIf returns a function for Verb.Missing. For a profile p, the returned function returns why
+// if lacking(p) is true, and otherwise "".
 func missingIf(lacking func(*profile.Profile) bool, why string) func(*profile.Profile) string {
 	return func(p *profile.Profile) string {
 		if lacking(p) {

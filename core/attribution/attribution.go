@@ -101,8 +101,8 @@ type Ranker struct {
 	wholeRun *Ranker // the ranker of the whole run if this ranker is for a part of the run; otherwise nil
 }
 
-// stack contains the stack distances of all sites' accesses on one LRU stack, in the same bins as
-// in sites.
+// stack contains the stack distances of all sites' accesses on one LRU stack, in the bins that the
+// profile's sites use.
 type stack struct {
 	binning
 	certain uint64 // number of accesses that miss in every cache
@@ -191,7 +191,8 @@ func (r *Ranker) sumOverSites(s *stack) {
 	}
 }
 
-// clear resets the counts of all bins. It sets the mean of each empty bin to the middle of the bin.
+// clear resets the counts of all bins. For each bin whose count is already 0, it sets the mean to
+// the middle of the bin.
 func (b *binning) clear() {
 	for i := range b.bins {
 		if b.bins[i].count == 0 {
@@ -236,8 +237,8 @@ func (r *Ranker) newItems() (sites, data []item) {
 	return sites, data
 }
 
-// accessesOn returns the accesses of an item on the stack s. This is either the stack of the trace,
-// or the coherent stacks of the cores.
+// accessesOn returns the accesses of an item on s, which is either the stack of the trace, or the
+// sum of the coherent stacks of the cores.
 func (r *Ranker) accessesOn(s *stack, p item) accesses {
 	if s == r.coherent {
 		c := p.coherent
@@ -584,8 +585,8 @@ func (b *binning) missShares(c capacity) (shares binShares) {
 	return shares
 }
 
-// shareBeyond considers the accesses at distances in [from, end). It returns the share whose
-// distance is at least the parameter lines.
+// shareBeyond returns the share of the accesses at distances in [from, end) whose distance is at
+// least the given number of lines.
 func (b *binning) shareBeyond(from, lines, end uint64) float64 {
 	far, all := b.curve.Misses(lines)-b.curve.Misses(end), b.curve.Misses(from)-b.curve.Misses(end)
 	if all == 0 {

@@ -98,8 +98,8 @@ func (r *Ranker) restrictToWindows(list []Attribution) {
 	}
 }
 
-// inWindows returns the results of calling misses for each item. The parameter values contains the
-// misses of each item in the whole run.
+// inWindows calls the function misses for each item, and returns the results. The parameter values
+// contains the misses of each item in the whole run.
 func inWindows(values []float64, whole, own []item, misses func(value float64, whole, own item) float64) []float64 {
 	if values == nil {
 		return nil
@@ -112,8 +112,8 @@ func inWindows(values []float64, whole, own []item, misses func(value float64, w
 }
 
 // spread describes how the misses of an item are divided among the windows of the timeline. It
-// contains three factors: for the certain misses, and for the expected misses and the expected hits
-// in each bin.
+// contains one factor for the certain misses, one for the expected misses in each bin, and one for
+// the expected hits in each bin.
 type spread struct{ certain, misses, hits float64 }
 
 // newSpread returns the spread for an item with the given misses and accesses in the whole run. If

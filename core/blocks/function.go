@@ -140,8 +140,8 @@ func (s *System) weight(b uint32, i int) uint64 {
 	return 1
 }
 
-// states returns the edges of each state, merged and sorted, and its weight for leaving the
-// function.
+// states returns, for each state, the edges to other states, merged and sorted, and the weight of
+// leaving the function.
 func (s *System) states(f *solvedFunction) (ways [][]weightedEdge, leaves []float64) {
 	n := len(f.blocks)
 	ways, leaves = make([][]weightedEdge, n), make([]float64, n)

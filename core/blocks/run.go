@@ -117,8 +117,8 @@ func codeSome(c *codec.Coder, list []uint64) {
 
 // sparse encodes or decodes each item i < n for which present(i) is true. Each item is stored as
 // the difference between its number and the smallest possible number (the previous number + 1),
-// followed by the bytes that the function code writes. minBytes is the minimum size of an encoded
-// item in bytes.
+// followed by the bytes that code(i) writes. minBytes is the minimum size of an encoded item in
+// bytes.
 func sparse(c *codec.Coder, n, minBytes int, present func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {

@@ -17,8 +17,8 @@ func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " 
 // values that are read are zero.
 type Decoder struct {
 	in   []byte
-	at   int // number of bytes of the slice in that were read
-	base int // offset in the file at which the slice in begins
+	at   int // number of bytes of Decoder.in that have been read
+	base int // offset of Decoder.in in the file
 	err  *Error
 }
 

@@ -25,7 +25,8 @@ type userChanges struct {
 	wrong string        // the error message, as a sentence
 }
 
-// applyChanges solves the system with new changes. If this fails, it keeps the counts without changes.
+// applyChanges solves the system with new changes. If this fails, applyChanges restores the counts
+// without changes.
 func (m *Models) applyChanges(text string) {
 	if text == m.changed.text {
 		return

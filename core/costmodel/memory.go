@@ -25,7 +25,7 @@ type siteCost struct {
 	delay     float64                // mean latency minus the latency of a hit in the first level, in cycles
 	near      [nearDistances]float64 // share of the accesses at each stack distance below nearDistances
 	crossing  float64                // share of the references that touch two lines
-	misses    pipeline.Misses        // misses per reference, without references that follow a stride
+	misses    pipeline.Misses        // misses per reference, excluding references that follow a stride
 	transfers float64                // cycles for the transfer of sequential lines in the whole run
 }
 
@@ -35,9 +35,9 @@ const nearDistances = 8
 
 // fillWait returns how many cycles, on average, a load waits for a line that an earlier load in the
 // same iteration fetches. Both loads must access the same structure. If the stack distance of the
-// load is at most the number of references since the earlier load, it is assumed to access the same
-// line. In this case, the last access to the line was made by the earlier load or by one of these
-// references.
+// load is at most the number of references since the earlier load, the load is assumed to access
+// the same line as the earlier load. In this case, either the earlier load or one of these
+// references made the last access to the line.
 func fillWait(load, fetching *siteCost, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0

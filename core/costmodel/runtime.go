@@ -66,7 +66,7 @@ func (m *Models) computeRuntime(q answers.ModelQuestion, r *answers.Reply) {
 	if m.memory.known {
 		m.memory.setCostFunctions(&run, m.run.Edges.Visits)
 	}
-	m.runtime, _ = m.processor.Runtime(run) // the slices of m.runtime are indexed like the slices of the program
+	m.runtime, _ = m.processor.Runtime(run) // the slices of m.runtime have the same indices as the slices of the program
 }
 
 // Use sets the default processor, for questions that name no processor.

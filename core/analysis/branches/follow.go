@@ -129,7 +129,7 @@ func (a *Analysis) enter(t *thread, to uint32) {
 	a.gone = len(t.stack) >= mostFrames
 }
 
-// countCaller finds the block that called the function that a thread enters, and counts the call.
+// countCaller finds the block that called the function entered by a thread, and counts the call.
 func (a *Analysis) countCaller(t *thread, to uint32) {
 	function := a.code.function(to)
 	switch {

@@ -16,18 +16,19 @@ import (
 // LEB128 varints; a list is encoded as its length and then its members. A block is encoded as its
 // number + 1; 0 means none.
 //
-//	0, or 1 if the analysis was stopped
-//	list of call paths after the first, each after its parent: parent; 0 for a path
-//	  from before the segment, 1 for the paths that are not distinguished, or 2 + function;
-//	  calls; calls of itself; calls of its parent's function
-//	instructions of each path
-//	list of threads, ascending, each: number; flags: 1 based, 2 reached; returned; before;
-//	  paths of the latest row, and of rows before the first block;
-//	  list of the latest blocks of invocations, from the bottom, with their paths;
-//	  list of blocks that were reached below, each: block, first block of a function
-//	  that was entered after it, path, and path of the invocation below
-//	list of calls by name, ascending, each: block - the previous call's; function;
-//	  number of calls
+//	0, or 1 if the analysis was stopped and no other field follows
+//	list of call paths except path 0, each after its parent
+//	  parent; 2 + function, or 0 for a path that began before the segment, or 1 for the path of
+//	  all calls beyond the limits; calls; recursive calls; calls back to the parent's function
+//	for each path: number of instructions
+//	list of threads, ascending, each
+//	  thread number; flags: 1 beganEarlier, 2 reached; returned; before;
+//	  path of the latest record; path of the records before the first block;
+//	  list of invocations, from the bottom of the stack, each: latest block; path
+//	  list of continuations, each: block; first block of the function that was entered
+//	  immediately after the block; path; path of the next lower invocation
+//	list of calls by name, ascending, each
+//	  calling block − calling block of the previous element; function; number of calls
 
 func (a *Analysis) state() []byte {
 	c := codec.Writer([]byte{})
@@ -130,8 +131,8 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	return listed, number
 }
 
-// codeThread reads or writes a thread. When reading, t must be empty, and codeThread removes each
-// frame that it reads from the counts of blocks in which invocations ended.
+// codeThread reads or writes a thread. When reading, t must be empty. For each frame that it reads,
+// codeThread decrements the count of invocations that ended in the frame's block.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames, under := t.beganEarlier, t.reached, t.before, t.frames(), t.framePaths()

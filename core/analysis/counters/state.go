@@ -13,13 +13,14 @@ import (
 // A segment encodes the number of accesses to each byte as a list of pages of 512 bytes, ascending.
 // Each page consists of
 //
-//	uv number − the previous one (the first: number)
-//	counters of words, 1 mask of 8 bytes; of half words, 2; of bytes, 8:
-//	  u8 1 if there are any, then for each mask: the mask, and uv of each counter
-//	  that has a bit in it
-//	uv functions, ascending, each: uv function + 1, 0 for none; 64 bytes: its set
+//	uv page number − previous page number, or the page number of the first page
+//	the counters of words, half words and bytes, with 1, 2 and 8 masks; for each of these sizes
+//	  u8 1 if any counter is not 0, otherwise 0 and no masks; for each mask
+//	    8 bytes with a bit for each of 64 counters · for each bit that is set: uv count
+//	list of functions, ascending, each
+//	  uv function + 1, or 0 if the function is unknown · 64 bytes: set of the bytes touched
 //
-// where uv is an unsigned LEB128 varint and masks and sets are little-endian.
+// where uv is an unsigned LEB128 varint, and masks and sets are little-endian.
 
 func (t *touchedBytes) encode() []byte {
 	c := codec.Writer([]byte{})

@@ -154,8 +154,8 @@ type lineSize struct {
 	distances [MaxLines]uint32
 }
 
-// settle counts the first n accesses in s.Lines. Access i belongs to reference number at +
-// origin[i], or at + i if origin is nil.
+// settle counts the first n accesses in s.Lines. Access i belongs to the reference with the number
+// at + origin[i], or at + i if origin is nil.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows, s.accesses.Reference = s.Lines[:n], nil, origin, at

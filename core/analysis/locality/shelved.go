@@ -97,8 +97,8 @@ func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run
 
 const touchBytes = 24 // bytes of memory per first touch
 
-// makeRoom sets the maximum size of segments: they may use the memory of the budget that the model
-// of all lines does not need.
+// makeRoom sets the maximum size of segments. Segments may use the part of the memory budget that
+// the model of all lines does not need.
 func (a *Shelved) makeRoom() {
 	taken := uint64(0)
 	for i := range a.far.sizes {

@@ -17,26 +17,31 @@ import (
 // section segm.
 //
 //	list of the user's cores, and list of the user's domains, each: list of uv thread
-//	uv threads without a core of their own
-//	list of cores, as they appeared, each
-//	  uv group + 1, or 0 · uv its first thread · list of uv thread
+//	uv number of threads that were assigned to existing cores
+//	list of cores, in the order in which they appeared, each
+//	  uv group + 1, or 0 if the core belongs to no group · uv first thread · list of uv thread
 //	for each line size
-//	  for each core: its private stack · uv bytes · its coherent stack, as package stack draws it
-//	  for each line of the stack of all, which is in section segm
-//	    uv core that touched it last × 2, + 1 if others have the line, or the core has not ·
-//	    then: uv mask of the cores that have it
+//	  for each core: private stack · uv bytes · coherent stack, as encoded by package stack
+//	  for each line of the stack of all cores, which is in section segm
+//	    uv 2 × the core that touched the line last, + 1 if the bit set of holders follows
+//	    uv bit set of the cores that have a valid copy of the line, unless only this core has one
 //	  overlaps of the domain of all cores
-//	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
+//	  for each other domain with cores
+//	    stack · for each line of the stack: uv core that touched the line last · overlaps
 //
 // The overlap of each core is encoded as the number (uv) of lines that were last touched before the
 // time of the overlap. This number is sufficient because only the order of the times matters, and
 // the stack contains the lines in this order.
 //
-// If a mergeable state has at most one core, it contains, for each line size, only the list of
-// stored lines, each encoded as zigzag varint line − the previous line · uv first touches since
-// then. If it has several cores, the stacks of each line size are followed by a list of notes
-// (segment.go), each encoded as zigzag varint line − the previous line · uv operation + core × 4 +
-// the numbers of sets with holes × 256.
+// If a mergeable state has at most one core, it contains, for each line size, only a list of the
+// lines to which the core stored, each encoded as
+//
+//	zigzag varint line − previous line · uv number of first touches since the previous list element
+//
+// If a mergeable state has several cores, the stacks of each line size are followed by a list of
+// notes (segment.go), each encoded as
+//
+//	zigzag varint line − previous line · uv operation + 4 × core + 256 × filled
 
 func (a *Analysis) state() []byte {
 	w := codec.Writer([]byte{})

@@ -18,7 +18,7 @@ type code struct {
 
 	slotOf []uint32                    // slot of each site, by its number in the trace's tables; 0: no slot yet
 	byPC   [trace.NumKinds]index.Table // slots of the sites without a number, by kind and PC
-	// slotAt contains the slots of all sites, by key. Its look-ups are slower.
+	// slotAt contains the slots of all sites, by key. Look-ups in this map are slower.
 	slotAt map[siteKey]uint32
 }
 
@@ -161,7 +161,7 @@ func (c *code) functionName(s *trace.Site) string {
 }
 
 // nameFiles chooses short names for the program's files. When the program loads a library, which
-// adds files, it chooses all names again.
+// adds files, nameFiles chooses all names again.
 func (c *code) nameFiles() {
 	if c.program == nil {
 		return

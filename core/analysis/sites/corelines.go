@@ -130,7 +130,8 @@ func (p *privateLines) utilisation() []profile.Utilisation {
 // codePrivate reads or writes, for each core, the list of its lines, ascending. Each line is
 // encoded as
 //
-//	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
+//	uv line − previous line; for each capacity
+//	  uv site and uv object that fetched the line · mask of the bytes used
 //
 // The list is followed by the sets of each set-associative cache. Each set contains the positions
 // of its lines in the list, least recently used first. When reading, codePrivate subtracts the

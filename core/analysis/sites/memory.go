@@ -210,8 +210,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.addBlock(of, addr, bytes)
 }
 
-// addBlock adds a block. addBlock removes earlier blocks that overlap with the new block, because the
-// trace does not contain their releases, but never removes declared variables.
+// addBlock adds a block. It removes earlier blocks that overlap with the new block, because the
+// trace does not contain their releases. It never removes declared variables.
 func (m *memory) addBlock(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return

@@ -145,7 +145,7 @@ func (c *code) fileName(path string) string {
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// pathResults adds the counts by call path from a profile.
+// pathResults adds a profile's counts by call path to the analysis.
 func (f *stateCoder) pathResults() {
 	a := f.a
 	a.addPathLists()

@@ -18,17 +18,17 @@ import (
 //
 //	uv flags: 1 mergeable
 //	list of threads, each: uv thread; list of walks, each
-//	  uv site · 8 bytes last address · 8 bytes step
-//	  [uv references, 2 if there are more · of each 8 bytes address · uv bytes]
-//	list of lines, ascending, empty if nothing is measured by line, each
-//	  uv line − the previous one · uv last site; for each capacity
-//	  uv site · uv object, that fetched it · uv 1 if that was not the first time
-//	  · mask of the bytes used · [mask of the bytes of the first time]
+//	  uv site · 8 bytes last address · 8 bytes last step
+//	  [uv recorded references, at most 2 · for each of them: 8 bytes address · uv bytes]
+//	list of lines, ascending, empty if no measurement needs the state of lines, each
+//	  uv line − previous line · uv site of the last access; for each capacity
+//	    uv site and uv object that fetched the line · uv 0 in the line's first stay, otherwise 1
+//	    · mask of the bytes used · [mask of the bytes used in the first stay]
 //	list of first touches, in order, empty unless mergeable, each: uv site · uv object
-//	with call paths, of each of these uv its path
+//	if call paths are known: for each of these first touches, uv call path
 //	list of blocks, ascending, empty if mergeable, each: uv object · 8 bytes address · uv bytes
-//	with coherent stacks, list of the first touches of each core, and their paths, as above; and if utilisation is
-//	measured in private caches, the caches (corelines.go)
+//	if there are coherent stacks: list of first touches by each core, and their call paths, as above
+//	if utilisation is measured in private caches: the state of the caches (corelines.go)
 //
 // This state is sufficient to append the segment (MODELS §9). The first touches of the segment
 // become accesses at a finite distance, by the same pair. If a first touch hits, the line's first

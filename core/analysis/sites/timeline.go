@@ -176,7 +176,8 @@ func (w *timeWindow) lane(i int) *uint64 {
 	return &w.lanes[i]
 }
 
-// enlargeWindows doubles the size of the windows until each contains at least size references.
+// enlargeWindows doubles the size of the windows until each window contains at least the given
+// number of references.
 func (t *timeline) enlargeWindows(a *Analysis, size uint64) {
 	if t.size >= size {
 		return

@@ -14,15 +14,18 @@ import (
 
 // The state of a saved run (section segd) consists of
 //
-//	uv references
-//	list of blocks of memory, ascending: uv index of the data structure · 8 bytes address · uv bytes ·
-//	  uv number of references before the allocation
-//	list of pages of blocks, ascending: uv number − the previous one · masks of the bytes read and
-//	  of the bytes written
-//	list of continuing visits: uv index of the data structure · uv structure · 8 bytes address of the
-//	  element · mask of its members · uv references since the last access
-//	list of maps, in the order of their creation: uv index of the data structure · 8 bytes first row
-//	list of lines of the stack (zigzag line − the previous one), most recently used first
+//	uv number of references
+//	list of memory blocks, ascending, each
+//	  uv index of the data structure · 8 bytes address · uv bytes · for heap blocks, uv number of
+//	  references before the allocation
+//	list of pages with bytes of blocks, ascending, each
+//	  uv number − previous number · mask of the bytes read · mask of the bytes written
+//	list of unfinished visits, each
+//	  uv index of the data structure · uv index of the structure type · 8 bytes address of the
+//	  element · mask of the members used · uv references since the last access
+//	list of maps, in the order of their creation, each
+//	  uv index of the data structure · 8 bytes number of the first row
+//	list of the lines on the stack, most recently used first, each: zigzag varint line − previous line
 //
 // where uv is an unsigned LEB128 varint and masks are little-endian words. The counts are in the
 // profile.

@@ -123,7 +123,7 @@ func Mix(blocks []Block) *Profile {
 	return p
 }
 
-// accesses returns N_i r_i, and 0 if either is not positive.
+// accesses returns N_i r_i, or 0 if either factor is not positive.
 func (b *Block) accesses() float64 {
 	if !(b.Executions > 0) || !(b.References > 0) {
 		return 0

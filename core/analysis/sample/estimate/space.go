@@ -230,8 +230,8 @@ func (r *reuseTimes) computeDistances() {
 const trust = 24
 
 // weightedMean returns the mean of two estimates of a distance, each weighted by the inverse of its
-// variance. The first estimate is the expected distance. The second estimate is counted, the number
-// of sampled lines between the two accesses to a line, divided by the rate; its variance is
+// variance. The first estimate is the expected distance. The second estimate is the number of
+// sampled lines between the two accesses to a line (counted), divided by the rate. Its variance is
 // binomial, and is 0 at a rate of 1.
 func weightedMean(expected float64, counted int, rate float64) float64 {
 	exact := float64(counted) / rate
