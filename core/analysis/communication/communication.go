@@ -285,7 +285,7 @@ func (a *Analysis) recordReference(first, last trace.Addr) {
 }
 
 // recordLines does the same as recordReference for a reference that spans several lines.
-// recordLines counts one reference for each page.
+// recordLines counts one reference for each page that the reference touches.
 func (a *Analysis) recordLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {

@@ -43,8 +43,7 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 	return foldFalse(list)
 }
 
-// addFalse adds a line to the set that belongs to the two sites with most of the line's false
-// misses.
+// addFalse adds a line to the set of the two sites that cause the most false misses of the line.
 func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine) {
 	places, threads, offsets := map[falseKey]uint64{}, map[falseKey]map[[2]uint32]uint64{}, map[falseKey]uint64{}
 	for n := s.tallies; n != 0; n = a.memory.tallies[n].next {

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// These constants determine whether a thread owns words of a line. A word still belongs to a thread
-// if the main thread only clears the word before the thread starts and prints it after the thread
-// has ended.
+// These constants determine whether a thread owns words of a line. A word still belongs to a worker
+// thread if the main thread only clears the word before the worker starts and prints the word after
+// the worker has ended.
 const (
-	usesPerHandover = 8 // minimum number of references per handover for a word to belong to its last writer
+	usesPerHandover = 8 // a word belongs to its last writer if it has at least this number of references per handover
 	// a thread with fewer stores to its words of a line probably only initialised them
 	leastStores = 16
 )
@@ -20,7 +20,7 @@ const (
 type lineOwners struct {
 	threads uint64              // bit set of the owners
 	uses    [mostThreads]uint64 // number of references of each owner to its own words
-	site    [mostThreads]uint32 // the site of the last store to the most used word of each owner, and the number of uses of this word
+	site    [mostThreads]uint32 // for each owner: the site of the last store to the owner's most used word, and the number of uses of this word
 	most    [mostThreads]uint64
 }
 
@@ -118,7 +118,7 @@ const leastPingPongs = 4
 // pingPongs counts how often a line moved back and forth. For each thread, it counts the smaller of
 // two numbers: the thread's false misses, and the misses that the thread's stores cause. If one
 // thread fills a line and other threads then use the line, only the other threads miss, so the
-// count is 0. If the count exceeds half of the misses, pingPongs counts all misses.
+// count is 0. If the count is at least half of the misses, pingPongs counts all misses.
 func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if s.tallies == 0 {
 		return

@@ -18,7 +18,7 @@ type segmentJoin struct {
 	// for each note of a first touch: if the line was invalidated, its depth at that time
 	lostAt  []uint32
 	touched []int    // notes that describe a core's first touch of a line
-	work    []work   // work of each core
+	work    []work   // for each core: the notes that must be resolved
 	first   []firsts // first touches of each domain
 
 	// These fields are used only while there is one core.
@@ -41,7 +41,7 @@ type work struct {
 type firsts struct {
 	overlapped uint64 // bit set of the cores that have had an overlap in the segment so far
 	list       []firstTouch
-	others     []int // notes of a core's first touches whose line another core of the domain had touched earlier in the segment
+	others     []int // notes of a core's first touches of lines that another core of the domain had touched earlier in the segment
 }
 
 // firstTouch is the note of a first touch, with the state of the touched line.
@@ -250,8 +250,8 @@ func (c *core) joinCoherent(j *segmentJoin, number int) error {
 }
 
 // resolveTouch counts a first touch of a segment. resolveTouch returns the depth of the line and,
-// if the line was invalidated, its depth at that time. It also reports whether the note still
-// depends on earlier segments (remains).
+// if the line was invalidated, its depth at that time. The result remains reports whether the note
+// still depends on earlier segments.
 func (c *core) resolveTouch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {

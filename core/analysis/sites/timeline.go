@@ -286,8 +286,8 @@ func (t *timeline) lane(thread uint32) int {
 	return at
 }
 
-// beforeCores must be called before the bins of the coherent stacks are created as copies of the
-// bins of the trace's stack.
+// beforeCores must be called before the bins of the trace's stack are copied to create the bins of
+// the coherent stacks.
 func (t *timeline) beforeCores(a *Analysis) {
 	// If a segment is being appended, the bins already contain the segment, but the windows do not.
 	if a.joining.part == nil {
@@ -388,8 +388,8 @@ func (n *nextTimeline) joinCores(f *stateCoder, depths, lostAt []uint32, firsts 
 	n.addSegment(f, stack, profile.TimeFound)
 	c, at := f.a.cores, 0
 	for i, counts := range n.of.Windows {
-		// number of first touches in this window; in the lists, they follow the first touches of
-		// earlier windows
+		// number of first touches in this window, which follow the first touches of earlier windows
+		// in the lists
 		cold := uint64(0)
 		for _, k := range counts {
 			if k.Key.Part() == profile.TimeSite && k.Key.Stack() == stack && k.Key.Bin() == profile.ColdSiteBin {
@@ -499,8 +499,8 @@ func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	return out
 }
 
-// timeSums adds up the counts of one window by site, object and call path. Its lists of bins belong
-// to the sites, then to the objects, and then to the call paths.
+// timeSums adds up the counts of one window by site, object and call path. The lists of the sites
+// come first, then the lists of the objects, and then the lists of the call paths.
 type timeSums struct {
 	code, data int // numbers of sites and of objects
 	stacks     [timeStacks]bins

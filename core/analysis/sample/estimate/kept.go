@@ -109,10 +109,10 @@ func (k *sampledAnalyses) siteResult(p *profile.Profile, saved *codec.Coder) {
 	}
 }
 
-// The state, in section segk, begins with the number of references (uv). If sites are analysed, it
-// is followed by a profile of all accesses, in which all accesses beyond the front count at the
-// shortest distance. A profile is encoded as its length (uv) and its bytes. For each line size, the
-// states of bySite, threads and talk follow, if present.
+// The state, in section segk, begins with the number of references (uv). If sites are analysed, a
+// profile of all accesses follows, in which all accesses beyond the front count at the shortest
+// distance. A profile is encoded as its length (uv) and its bytes. For each line size, the states
+// of bySite, threads and talk follow, if present.
 
 // Restore implements [contract.Analysis].
 func (k *sampledAnalyses) Restore(p *profile.Profile) error {

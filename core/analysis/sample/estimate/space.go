@@ -112,7 +112,7 @@ func (s *spaceSampler) sampledDistance(line trace.Line) uint32 {
 	return frontLines + uint32(min(math.Round(distance), farthest-frontLines))
 }
 
-// limitLines halves the rate until there are no longer too many sampled lines.
+// limitLines halves the rate until the number of sampled lines does not exceed the limit.
 func (s *spaceSampler) limitLines() {
 	for s.most > 0 && s.below.registeredLines() > s.most {
 		s.halve()
@@ -136,7 +136,7 @@ func (s *spaceSampler) describe(size *profile.SampledSize) (factor float64, open
 	return math.Exp2(-float64(s.halvings)) / s.rate, open
 }
 
-// deviation implements sampler: see weigh.
+// deviation implements sampler: see weightedMean.
 func (s *spaceSampler) deviation(distance float64) float64 {
 	if s.rate >= 1 {
 		return 0
