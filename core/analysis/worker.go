@@ -198,7 +198,7 @@ type block struct {
 
 // claim is a segment of blocks that a worker analyses.
 type claim struct {
-	from, to int     // block numbers; to is reduced if the segment is cut
+	from, to int     // range of block numbers, which becomes shorter if the segment is cut
 	blocks   []block // the blocks [from, to)
 
 	lone bool         // whether the segment is analysed without the sharing analysis: see segmentInfo

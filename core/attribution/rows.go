@@ -39,8 +39,8 @@ type rowKey struct {
 }
 
 // rowKeyOf returns the key of the row to which a site belongs. Each site without a source location
-// has its own row. The parameter files maps functions to their files. It is used for instructions
-// without a source location.
+// has its own row. The parameter files maps functions to their files, for instructions without a
+// source location.
 func rowKeyOf(s *profile.Site, i int, by By, files map[rowKey]string) rowKey {
 	p := rowKey{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
 	switch {

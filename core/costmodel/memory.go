@@ -76,8 +76,8 @@ func (r *siteCosts) setCostFunctions(run *pipeline.Run, measured []uint64) {
 }
 
 // machine is a hierarchy with transfer costs, as in processor descriptions: the cycles for the
-// transfer of a line from each level and (in the last element) from memory. The value 0 means that
-// the cost is unknown.
+// transfer of a line from each level and (in the last element) from memory. The number 0 means that
+// the transfer cost is unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
 	read, written, scattered []float64

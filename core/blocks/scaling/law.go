@@ -163,7 +163,8 @@ type support struct {
 const (
 	maxTerms = 4
 	// maxDegree is the maximum degree of monomials, indexed by the number of varying parameters.
-	// maxSupports is the maximum number of sums of monomials to try.
+	// maxSupports is the maximum number of choices of monomials that are tried for each number of
+	// terms.
 	maxSupports = 4000
 	// fewestBits is the length of the coefficient 1 in bits, including its sign.
 	fewestBits = 2
