@@ -39,7 +39,7 @@ func Decode(data []byte) (*Tree, error) {
 		r.fail("number of bytes after the end", uint64(len(data)-r.at), "0")
 	}
 	if r.err == nil && r.met < len(r.tree.refs) {
-		r.fail("number of references with leaves", uint64(r.met), "all "+strconv.Itoa(len(r.tree.refs)))
+		r.fail("number of references with leaves", uint64(r.met), strconv.Itoa(len(r.tree.refs))+", the number of references")
 	}
 	if r.err != nil {
 		return nil, r.err

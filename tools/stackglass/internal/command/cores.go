@@ -192,7 +192,7 @@ func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
 		for _, threads := range groups {
 			numbers = append(numbers, answers.NumbersOf(threads))
 		}
-		doubts = append(doubts, c.Name+" is shared by "+strconv.FormatUint(uint64(c.SharedBy), 10)+" cores each; cores are grouped in the order in which their threads first appear in the trace: threads "+
+		doubts = append(doubts, "each "+c.Name+" is shared by "+strconv.FormatUint(uint64(c.SharedBy), 10)+" cores; cores are grouped in the order in which their threads first appear in the trace: threads "+
 			strings.Join(numbers, ", then ")+" (to change the groups, use --cores)")
 	}
 	return doubts

@@ -213,7 +213,7 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	expectExit(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each; cores are grouped in the order in which their threads first appear in the trace: threads 3,5,7,9, then 1")
+	expectExit(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "each L1 is shared by 4 cores; cores are grouped in the order in which their threads first appear in the trace: threads 3,5,7,9, then 1")
 	for line, word := range map[string]string{
 		"what-if - --cache L1=4KiB,8,shared=4":  "--domains 1,3,5,7/9",
 		"validate - --cache L1=4KiB,8,shared=4": "--cores 1/3/5/7/9",
@@ -295,7 +295,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 		t.Fatalf("%v\n%s", err, got)
 	}
 	if c := answer.Caches[0]; c.Transfers != threads-2 || c.Near != threads-2 {
-		t.Errorf("%d transfers, %d of them from cache to cache, want %d: from all threads except thread 0 and the thread on its core", c.Transfers, c.Near, threads-2)
+		t.Errorf("%d transfers, %d of them from cache to cache, want %d of both: from each thread except thread 0 and the thread on the same core", c.Transfers, c.Near, threads-2)
 	}
 	said := strings.Join(answer.Warnings, "\n")
 	for _, words := range []string{"more than 64 threads; the 7 threads that appear last count as one thread", "70 threads run on 64 cores"} {
