@@ -120,23 +120,23 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 			stretches += len(list)
 		}
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Fatalf("seed %d: the result of %d stretches differs from the result of one run; joined: %v, spec: %+v", seed, len(list), joined, spec)
+			t.Fatalf("seed %d: the result of %d segments differs from the result of one run; joined: %v, spec: %+v", seed, len(list), joined, spec)
 		}
 	}
 	if stretches < int(seeds) || most < leastBlocks || inOrder < leastOrdered {
-		t.Errorf("the plans have %d stretches, want at least %d; at most %d memory blocks, want at least %d; %d plans have analyses without segments, want at least %d", stretches, seeds, most, leastBlocks, inOrder, leastOrdered)
+		t.Errorf("%d segments were joined, the largest layout has %d memory blocks, and %d plans have analyses without segments; want at least %d, %d and %d", stretches, most, inOrder, seeds, leastBlocks, leastOrdered)
 	}
 }
 
 // If the requested length exceeds the length of the trace, the plan has one segment.
-func TestPlanWithOneStretch(t *testing.T) {
+func TestPlanWithOneSegment(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 22))
 	p := allocatingProgram()
 	source := sourceOf(t, container(t, rng, p, allocatingSteps(rng, p, 5000)))
 	for _, references := range []uint64{1 << 40, math.MaxUint64 - 1000, math.MaxUint64} {
 		plan, err := analysis.NewPlanBehind(analysis.Spec{Analyses: analysis.Locality, Kinds: trace.AllKinds}, source, references, 100)
 		if err != nil || len(plan.Stretches) != 1 {
-			t.Errorf("the plan for stretches of %d references has %d stretches, want 1; %v", references, len(plan.Stretches), err)
+			t.Errorf("the plan for segments of %d references has %d segments, error %v, want one segment", references, len(plan.Stretches), err)
 		}
 	}
 }

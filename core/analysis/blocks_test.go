@@ -368,7 +368,7 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 			taken = make([]uint64, len(want.Taken[b]))
 		}
 		if at(got.Visits, b) != want.Visits[b] || !slices.Equal(taken, want.Taken[b]) || at(got.Left, b) != want.Left[b] || at(got.Resumed, b) != want.Resumed[b] || at(got.Unmade, b) != want.Unmade[b] {
-			t.Errorf("block %d of %s, which calls %q: visited %d, taken %v, left %d, resumed %d, unmade %d; want %d, %v, %d, %d, %d", b, p.Functions[p.Blocks[b].Function].Name, p.Blocks[b].Callee,
+			t.Errorf("block %d of %s, which calls %q: Visits = %d, Taken = %v, Left = %d, Resumed = %d, Unmade = %d; want %d, %v, %d, %d, %d", b, p.Functions[p.Blocks[b].Function].Name, p.Blocks[b].Callee,
 				at(got.Visits, b), taken, at(got.Left, b), at(got.Resumed, b), at(got.Unmade, b), want.Visits[b], want.Taken[b], want.Left[b], want.Resumed[b], want.Unmade[b])
 			same = false
 		}
@@ -633,7 +633,7 @@ func TestUnknownBlockInBranches(t *testing.T) {
 		}
 		var unknown *contract.UnknownError
 		if err := r.Step(); !errors.As(err, &unknown) || unknown.Number != block {
-			t.Errorf("an entry of the unknown block %d: %v, want an error", block, err)
+			t.Errorf("entry of the unknown block %d: error %v, want an UnknownError with this number", block, err)
 		}
 	}
 }

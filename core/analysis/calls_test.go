@@ -359,6 +359,6 @@ func TestDeepCallPaths(t *testing.T) {
 		}
 	}
 	if len(all) != len(want) || deep == 0 || joined == 0 {
-		t.Errorf("the profile has %d paths, want %d; %d paths are for further calls; %d segments were joined", len(all), len(want), deep, joined)
+		t.Errorf("the profile has %d paths, want %d; %d of the paths contain further calls, and %d segments were joined, want at least one of each", len(all), len(want), deep, joined)
 	}
 }

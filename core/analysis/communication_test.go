@@ -715,7 +715,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 		}
 	}
 	if owned == 0 || taken == 0 {
-		t.Errorf("the traces have %d data structures with lines in which several threads own words, and %d lines that a store invalidated; want more than 0 of both", owned, taken)
+		t.Errorf("%d entries of LineSharing were compared, %d of them with PingPongs; want at least one of each", owned, taken)
 	}
 }
 
@@ -759,7 +759,7 @@ func TestLongCommunicationEqualsNaive(t *testing.T) {
 	want.Sources = nil
 	equalCommunication(t, p.Communication, want)
 	if c := p.Communication; c.Window <= 1024 || c.Owners[len(c.Owners)-1].PartBytes <= 64 {
-		t.Errorf("windows have %d references and parts have %d bytes, want both numbers to have doubled", c.Window, c.Owners[len(c.Owners)-1].PartBytes)
+		t.Errorf("windows have %d references, want more than 1024; parts have %d bytes, want more than 64", c.Window, c.Owners[len(c.Owners)-1].PartBytes)
 	}
 }
 
@@ -915,16 +915,16 @@ func TestCommunicationByKind(t *testing.T) {
 		refs              []tracetest.Ref
 		events, transfers uint64
 	}{
-		"two words":         {[]tracetest.Ref{at(trace.Store, 1, 16), at(trace.Load, 2, 16)}, 2, 2},
-		"a range":           {[]tracetest.Ref{at(trace.RangeWrite, 1, 10000), at(trace.RangeRead, 2, 10000)}, 1250, 1250},
-		"a store":           {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Store, 2, 8)}, 1, 0},
-		"a modify":          {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Modify, 2, 8), at(trace.Load, 2, 8)}, 1, 1},
-		"loads again":       {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Load, 2, 8), at(trace.Load, 2, 8)}, 2, 1},
-		"a store between":   {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Load, 2, 8), at(trace.Store, 1, 8), at(trace.Load, 2, 8)}, 2, 2},
-		"nothing written":   {[]tracetest.Ref{at(trace.Load, 1, 8), at(trace.Load, 2, 8)}, 0, 0},
-		"no size":           {[]tracetest.Ref{at(trace.Store, 1, 0), at(trace.Load, 2, 0)}, 1, 1},
-		"the last address":  {[]tracetest.Ref{{Kind: trace.Store, Addr: 1<<64 - 1, Bytes: 1, Thread: 1}, {Kind: trace.Load, Addr: 1<<64 - 8, Bytes: 8, Thread: 2}}, 1, 1},
-		"a range in pieces": {[]tracetest.Ref{at(trace.RangeWrite, 1, 20<<20), at(trace.Load, 2, 8)}, 1, 1},
+		"two words":        {[]tracetest.Ref{at(trace.Store, 1, 16), at(trace.Load, 2, 16)}, 2, 2},
+		"a range":          {[]tracetest.Ref{at(trace.RangeWrite, 1, 10000), at(trace.RangeRead, 2, 10000)}, 1250, 1250},
+		"a store":          {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Store, 2, 8)}, 1, 0},
+		"a modify":         {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Modify, 2, 8), at(trace.Load, 2, 8)}, 1, 1},
+		"loads again":      {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Load, 2, 8), at(trace.Load, 2, 8)}, 2, 1},
+		"a store between":  {[]tracetest.Ref{at(trace.Store, 1, 8), at(trace.Load, 2, 8), at(trace.Store, 1, 8), at(trace.Load, 2, 8)}, 2, 2},
+		"nothing written":  {[]tracetest.Ref{at(trace.Load, 1, 8), at(trace.Load, 2, 8)}, 0, 0},
+		"no size":          {[]tracetest.Ref{at(trace.Store, 1, 0), at(trace.Load, 2, 0)}, 1, 1},
+		"the last address": {[]tracetest.Ref{{Kind: trace.Store, Addr: 1<<64 - 1, Bytes: 1, Thread: 1}, {Kind: trace.Load, Addr: 1<<64 - 8, Bytes: 8, Thread: 2}}, 1, 1},
+		"a long range":     {[]tracetest.Ref{at(trace.RangeWrite, 1, 20<<20), at(trace.Load, 2, 8)}, 1, 1},
 	} {
 		if events, transfers := sums(t, communicationOf(t, c.refs)); events != c.events || transfers != c.transfers {
 			t.Errorf("%s: %d events and %d transfers, want %d and %d", name, events, transfers, c.events, c.transfers)
@@ -1178,6 +1178,6 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	}
 	program.ThreadCount = 0
 	if p := resultOf(t, spec, reader()); p.Communication != nil || p.NoCommunication != profile.LateThread {
-		t.Errorf("without an index, the reason is %v, want LateThread", p.NoCommunication)
+		t.Errorf("without an index: NoCommunication = %v, want LateThread", p.NoCommunication)
 	}
 }

@@ -67,7 +67,7 @@ func (w *witness) Append(next *profile.Profile) error {
 	w.appended++
 	before, behind := next.Segment.Start, next.Segment.Start+next.Totals.AllReferences()
 	if w.references != before && w.references != behind {
-		w.faults = append(w.faults, "a segment does not begin where the rows so far end")
+		w.faults = append(w.faults, "a segment does not begin at the end of the previous rows")
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func TestContract(t *testing.T) {
 				t.Errorf("seed %d, %s: the analysis received %d references, want %d, with hash %x, want %x; faults: %v", seed, kind, w.references, want.references, w.hash, want.hash, w.faults)
 			}
 			if w.settled != 1 || w.results != 1 || !w.closed || w.concurrent != concurrent || segments != (w.appended > 0) || segments != (w.appendedRows > 0) {
-				t.Errorf("seed %d, %s: the analysis was settled %d times, returned %d results, closed: %t, concurrent: %t, and appended %d segments with %d rows", seed, kind, w.settled, w.results, w.closed, w.concurrent, w.appended, w.appendedRows)
+				t.Errorf("seed %d, %s: settled = %d, results = %d, want 1 and 1; closed = %t, want true; concurrent = %t, want %t; %d segments with %d rows were appended, want segments = %t", seed, kind, w.settled, w.results, w.closed, w.concurrent, concurrent, w.appended, w.appendedRows, segments)
 			}
 		}
 		r, err := analysis.NewRunner(spec, readerOf(file))
@@ -127,7 +127,7 @@ func TestContract(t *testing.T) {
 		}
 		finish(t, r)
 		if lines := r.Progress().Lines; lines != w.hash || lines == 0 {
-			t.Errorf("seed %d: Progress reports %d lines, want the number of the last LineCounter, %d", seed, lines, w.hash)
+			t.Errorf("seed %d: Progress reports %d lines, want %d, the count of the last LineCounter", seed, lines, w.hash)
 		}
 		r.Finish(profile.State{})
 		want = *w

@@ -197,7 +197,7 @@ func (n *naiveCounters) compare(t *testing.T, seed uint64, c *profile.Counters) 
 		check("invocations of "+f.Name, f.Invocations, n.invocations[f.Number])
 		check("unique bytes of "+f.Name, f.UniqueBytes, uint64(len(n.by[f.Number])))
 		if n.loose[f.Number] != nil {
-			check("loose references of "+f.Name, f.Loose, *n.loose[f.Number])
+			check("references outside the blocks of "+f.Name, f.Loose, *n.loose[f.Number])
 		}
 	}
 	calls, mix := map[string]uint64{}, map[string]uint64{}

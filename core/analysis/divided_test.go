@@ -188,7 +188,7 @@ func TestDividedWithBadHelpers(t *testing.T) {
 		}
 		for _, segment := range []int{0, 1 + rng.IntN(4000)} {
 			if got := toItsEnd(t, divided(t, spec, file, 2+rng.IntN(3), segment, bad)); !bytes.Equal(got, want.Encode()) {
-				t.Fatalf("seed %d: bad helpers change the result; spec: %+v", seed, spec)
+				t.Fatalf("seed %d: unreliable helpers change the result; spec: %+v", seed, spec)
 			}
 		}
 	}

@@ -225,10 +225,10 @@ func TestTimelineIsBounded(t *testing.T) {
 			places += len(seen)
 		}
 		if len(line.Windows) > 1 && places > limit || len(line.Windows) > profile.MaxTimelineWindows {
-			t.Errorf("with a limit of %d places, the timeline has %d places in %d windows", limit, places, len(line.Windows))
+			t.Errorf("with a limit of %d entries, the timeline has %d entries in %d windows", limit, places, len(line.Windows))
 		}
 		if limit == 1 && len(line.Windows) != 1 || limit == 1<<17 && line.References != size {
-			t.Errorf("with a limit of %d places, the timeline has %d windows of %d references", limit, len(line.Windows), line.References)
+			t.Errorf("with a limit of %d entries, the timeline has %d windows of %d references", limit, len(line.Windows), line.References)
 		}
 	}
 }

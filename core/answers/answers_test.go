@@ -55,7 +55,7 @@ func TestTablesEqualReference(t *testing.T) {
 			}
 		}
 		if last := powers.Rows[len(powers.Rows)-1]; number(last[2]) != cold {
-			t.Fatalf("powers of two end at %d misses, want the %d cold misses", number(last[2]), cold)
+			t.Fatalf("the largest power of two has %d misses, want only the %d cold misses", number(last[2]), cold)
 		}
 		var all, binned uint64
 		for _, row := range Histogram(h, cold).Rows {

@@ -55,7 +55,7 @@ func TestJoinPairsTablesByKey(t *testing.T) {
 		t.Errorf("joined %s", got)
 	}
 	if row := list[0].Rows[0]; row.In != report.InA || number(row.B[0]) != 0 {
-		t.Errorf("loads, a row that only A has: %v, want 0 in B", row)
+		t.Errorf("the row of loads, which only A has, is %v, want 0 in B", row)
 	}
 }
 

@@ -37,11 +37,11 @@ func TestAllocatedAt(t *testing.T) {
 		t.Errorf("Allocated() = %q for a vector", text)
 	}
 	if by := l.AllocatedAt(8192 + 799); by != &data[1] || answers.Allocated(by, nil) != "the array from f.c:7 in f" {
-		t.Errorf("%+v, want the block from line 7", by)
+		t.Errorf("AllocatedAt(8192 + 799) = %+v, want the block that is allocated in line 7", by)
 	}
 	for _, at := range []trace.Addr{8192 + 800, 16384, 0} {
 		if by := l.AllocatedAt(at); by != nil {
-			t.Errorf("%d: %+v, want no block", at, by)
+			t.Errorf("AllocatedAt(%d) = %+v, want nil", at, by)
 		}
 	}
 }

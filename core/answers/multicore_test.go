@@ -28,10 +28,10 @@ func TestMulticoreSeries(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := r.Rates("mean_rate"); got != nil {
-		t.Errorf("%+v from a column that does not exist", got)
+		t.Errorf("Rates of a column that does not exist = %+v, want nil", got)
 	}
 	if got := r.SpeedUps("speedup"); got.Points != nil {
-		t.Errorf("%+v from a missing table", got)
+		t.Errorf("SpeedUps of a missing table = %+v, want no points", got)
 	}
 	speed := report.Table{Key: "speedup", Columns: []report.Column{{Key: "cores"}, {Key: "speedup"}}}
 	speed.Add(report.Count(4), report.Decimal(3.5))

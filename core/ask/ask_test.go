@@ -122,7 +122,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if q, err := Parse(strings.Split(text, "\n")); err == nil {
 			if _, err := Parse(q.Words()); err != nil {
-				t.Fatalf("Parse accepted %q, but not its words %q: %v", text, q.Words(), err)
+				t.Fatalf("Parse accepted %q, but rejected the words %q of the parsed question: %v", text, q.Words(), err)
 			}
 		}
 	})
@@ -143,6 +143,6 @@ func TestDefaultMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := q.Caches(); len(got.Levels) != 1 || got.Name != "" {
-		t.Errorf("with a level: %q, %q", got.Name, got.Lines())
+		t.Errorf("with one level: name %q and levels %q, want no name and one level", got.Name, got.Lines())
 	}
 }

@@ -408,6 +408,6 @@ func TestRows(t *testing.T) {
 	p.Sites.Code[1].File, p.Sites.Code[1].Line = "", 0
 	rows := r.Rows(levels, attribution.Function, 0)
 	if len(rows) != 2 || rows[0].File == "" || rows[1].File == "" {
-		t.Errorf("if an instruction has no source location, there are %d functions, in the files %q and %q, want 2 functions with their files", len(rows), rows[0].File, rows[1].File)
+		t.Errorf("with an instruction without a source location: %d functions, in the files %q and %q, want 2 functions with a file each", len(rows), rows[0].File, rows[1].File)
 	}
 }

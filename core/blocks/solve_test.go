@@ -408,7 +408,7 @@ func TestMutualRecursion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !c.AllWhole() || c.Invoked[0] != half+1 || c.Invoked[1] != half {
-		t.Errorf("invocations %v, proven %v, want %d and %d, proven", c.Invocations, c.Whole, half+1, half)
+		t.Errorf("invocations %v, Whole = %v; want %d and %d, proven to be whole numbers", c.Invocations, c.Whole, half+1, half)
 	}
 	set(t, s, 0, 1, 0)
 	wantError(t, s, "even: the recursion never ends", "odd: the recursion never ends")

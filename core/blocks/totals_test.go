@@ -42,7 +42,7 @@ func TestTotalsEqualCounters(t *testing.T) {
 	w := blocks.NewWork(run.Program)
 	// Only the records of the trace contain the number of bytes that memset writes.
 	if total, want := w.Program(c), told(measured.Counters.Program()); !total.Whole || total.Exact != want || want[profile.Flops] == 0 || total.Untold != 1 {
-		t.Errorf("the total of the program is %v, whole %v, want %v", total.Exact, total.Whole, want)
+		t.Errorf("the total of the program is %v, Whole = %v; want %v and true", total.Exact, total.Whole, want)
 	}
 	byFunction := measured.Counters.ByFunction()
 	for i, f := range measured.Counters.Functions {

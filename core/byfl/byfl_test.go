@@ -113,11 +113,11 @@ func TestRead(t *testing.T) {
 		}
 	}
 	for what, broken := range map[string][]byte{
-		"behind the end":   append(data, 0),
-		"a kind of table":  []byte(magic + "\x03"),
-		"a type of column": []byte(magic + "\x01\x00\x01t\x09"),
-		"a kind of row":    []byte(magic + "\x01\x00\x01t\x00\x07"),
-		"endless rows":     []byte(magic + "\x01\x00\x01t\x00\x01\x01\x01"),
+		"bytes after the end":       append(data, 0),
+		"an unknown kind of table":  []byte(magic + "\x03"),
+		"an unknown type of column": []byte(magic + "\x01\x00\x01t\x09"),
+		"an unknown kind of row":    []byte(magic + "\x01\x00\x01t\x00\x07"),
+		"endless rows":              []byte(magic + "\x01\x00\x01t\x00\x01\x01\x01"),
 	} {
 		_, err := Read("t.byfl", broken)
 		var format *FormatError

@@ -155,7 +155,7 @@ func TestModule(t *testing.T) {
 	}
 	again := kept.Answer(answers.ModelQuestion{})
 	if again.Bytes != nil || !reflect.DeepEqual(again.Tables, r.Tables) || strings.Join(again.Notes, "\n") != notes {
-		t.Errorf("the stored profile yields the notes %q and the blocks\n%s\nwant\n%s", again.Notes, again.Table("blocks").CSV(), r.Table("blocks").CSV())
+		t.Errorf("the stored profile yields the notes %q and the blocks\n%s\nwant the notes %q and the blocks\n%s", again.Notes, again.Table("blocks").CSV(), notes, r.Table("blocks").CSV())
 	}
 
 	encoded := profileOf(t, "matmul-naive")

@@ -102,7 +102,7 @@ func TestLowerLevelsCostMore(t *testing.T) {
 				break
 			}
 			if got.latency <= before {
-				t.Errorf("%s: %v cycles if half of all loads miss in the first %d levels, want more than with one level fewer (%v)", h.Name, got.latency, level, before)
+				t.Errorf("%s: if half of all loads miss in the first %d levels, the latency is %v cycles, want more than %v, the latency with one level fewer", h.Name, level, got.latency, before)
 			}
 			before = got.latency
 		}

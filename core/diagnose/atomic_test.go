@@ -55,11 +55,11 @@ func TestFixUnderLock(t *testing.T) {
 		instrs, next []trace.Instr
 		callee, want string
 	}{
-		"a ticket that the same block compares":    {[]trace.Instr{read, add, store, {Opcode: "icmp", Type: "i32", Uses: []int32{0}}}, nil, "pthread_mutex_lock", takeMoreLocked},
-		"a number that the next block may compare": {[]trace.Instr{read, add, store}, compare, "__kmpc_critical", takeOrKeepLocked},
-		"a number that no instruction uses":        {[]trace.Instr{read, add, store}, nil, "pthread_mutex_lock", keepCopies},
-		"a sum":                                    {sum, compare, "pthread_mutex_lock", keepCopies},
-		"a number without a lock":                  {[]trace.Instr{read, add, store}, compare, "puts", keepCopies},
+		"a ticket that the same block compares":   {[]trace.Instr{read, add, store, {Opcode: "icmp", Type: "i32", Uses: []int32{0}}}, nil, "pthread_mutex_lock", takeMoreLocked},
+		"a count that the next block may compare": {[]trace.Instr{read, add, store}, compare, "__kmpc_critical", takeOrKeepLocked},
+		"a count that no instruction uses":        {[]trace.Instr{read, add, store}, nil, "pthread_mutex_lock", keepCopies},
+		"a sum":                                   {sum, compare, "pthread_mutex_lock", keepCopies},
+		"a count without a lock":                  {[]trace.Instr{read, add, store}, compare, "puts", keepCopies},
 	} {
 		program := &trace.Program{
 			Functions: []trace.Function{{}},

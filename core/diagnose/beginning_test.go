@@ -46,7 +46,7 @@ func TestExtendBeginning(t *testing.T) {
 		from.idle, to.idle = draw("idle", 1000), draw("idle after", 1000)
 		of.idle, of.beginning = []waiting{{cycles: whole(from.idle)}, {cycles: 7, dynamic: true}}, &from
 		if !of.represents(from) {
-			t.Fatal("the run repeats its beginning, but represents is false")
+			t.Fatal("represents() = false, but the run repeats its beginning")
 		}
 		c.extend(of, &to)
 		near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+want) }
@@ -72,7 +72,7 @@ func TestExtendBeginning(t *testing.T) {
 		// Threads wait for each other only after the beginning.
 		of.coherence[0][0] += 1 + 20*whole(sum(of.coherence[0]))
 		if of.represents(from) {
-			t.Error("most waits are after the beginning, but represents is true")
+			t.Error("represents() = true, but most waits are after the beginning")
 		}
 	})
 }

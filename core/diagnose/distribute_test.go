@@ -76,16 +76,16 @@ func TestFusionBreaksDependence(t *testing.T) {
 		first, second loops.Item
 		want          bool
 	}{
-		"the same elements": {loops.Loop(9, leaf(loaded, q, 8), leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f, 8), leaf(stored, q, 8)), false},
-		"copied back":       {loops.Loop(9, leaf(loaded, q-8, 8), leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f, 8), leaf(stored, q, 8)), true},
-		"of the next":       {loops.Loop(9, leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f+8, 8)), true},
-		"of the one before": {loops.Loop(9, leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f-8, 8)), false},
-		"only loads":        {loops.Loop(9, leaf(loaded, f, 8)), loops.Loop(9, leaf(loaded, f+8, 8)), false},
-		"the row below":     {loops.Loop(9, loops.Loop(5, leaf(loaded, q-64, 64, 8)), leaf(stored, f, 64)), loops.Loop(9, loops.Loop(5, leaf(stored, q, 64, 8))), true},
-		"rows":              {loops.Loop(9, loops.Loop(5, leaf(loaded, q+8, 64, 8))), loops.Loop(9, loops.Loop(5, leaf(stored, q, 64, 8))), false},
-		"columns":           {loops.Loop(8, loops.Loop(5, leaf(loaded, q, 8, 64))), loops.Loop(8, loops.Loop(5, leaf(stored, q, 8, 64))), false},
-		"columns to come":   {loops.Loop(8, loops.Loop(5, leaf(loaded, q-8, 8, 64))), loops.Loop(8, loops.Loop(5, leaf(stored, q, 8, 64))), true},
-		"unrolled":          {loops.Loop(8, leaf(loaded, q, 16)), loops.Loop(4, leaf(stored, q, 32), leaf(stored, q+8, 32)), false},
+		"the same elements":    {loops.Loop(9, leaf(loaded, q, 8), leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f, 8), leaf(stored, q, 8)), false},
+		"copied back":          {loops.Loop(9, leaf(loaded, q-8, 8), leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f, 8), leaf(stored, q, 8)), true},
+		"the next element":     {loops.Loop(9, leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f+8, 8)), true},
+		"the previous element": {loops.Loop(9, leaf(stored, f, 8)), loops.Loop(9, leaf(loaded, f-8, 8)), false},
+		"only loads":           {loops.Loop(9, leaf(loaded, f, 8)), loops.Loop(9, leaf(loaded, f+8, 8)), false},
+		"the row below":        {loops.Loop(9, loops.Loop(5, leaf(loaded, q-64, 64, 8)), leaf(stored, f, 64)), loops.Loop(9, loops.Loop(5, leaf(stored, q, 64, 8))), true},
+		"rows":                 {loops.Loop(9, loops.Loop(5, leaf(loaded, q+8, 64, 8))), loops.Loop(9, loops.Loop(5, leaf(stored, q, 64, 8))), false},
+		"columns":              {loops.Loop(8, loops.Loop(5, leaf(loaded, q, 8, 64))), loops.Loop(8, loops.Loop(5, leaf(stored, q, 8, 64))), false},
+		"columns to come":      {loops.Loop(8, loops.Loop(5, leaf(loaded, q-8, 8, 64))), loops.Loop(8, loops.Loop(5, leaf(stored, q, 8, 64))), true},
+		"unrolled":             {loops.Loop(8, leaf(loaded, q, 16)), loops.Loop(4, leaf(stored, q, 32), leaf(stored, q+8, 32)), false},
 	} {
 		n := &loops.Nest{Items: []loops.Item{c.first, c.second}}
 		if got := fusionBreaksDependence(n, change.Fuse{First: change.Path{0}}); got != c.want {

@@ -158,10 +158,10 @@ func TestReplay(t *testing.T) {
 			}
 		})
 		if got := float64(s.uses[0].near); got != n.nears {
-			t.Errorf("%v accesses to near lines, want %v", got, n.nears)
+			t.Errorf("%v near accesses, want %v", got, n.nears)
 		}
 		if contended != len(n.contended) || c.coherence[0][0] != n.coherence || c.falsely[0] != n.falsely || c.severally[0] != n.severally || c.exchanged[0] != n.exchanged || c.misses[0][0] != n.misses[0] || c.misses[1][0] != n.misses[1] {
-			t.Errorf("%+v, %d contended lines; want %v misses of the private level and %v of the shared level, %v coherence misses, %v of them due to false sharing, %v in lines with several writers and %v for words of other threads, and %d contended lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, n.severally, n.exchanged, len(n.contended))
+			t.Errorf("got %+v and %d contended lines; want misses: %v in the private level, %v in the shared level; coherence misses: %v in all, %v by false sharing, %v in lines with several writers, %v for words of other threads; %d contended lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, n.severally, n.exchanged, len(n.contended))
 		}
 	})
 }

@@ -58,6 +58,6 @@ func TestScaleParts(t *testing.T) {
 		t.Errorf("scaled counts are %+v and %v misses", s, c.misses)
 	}
 	if s := c.sites[1]; s.references != 0 || c.misses[0][1] != 0 {
-		t.Errorf("a site in no part has the counts %+v, want zeros", s)
+		t.Errorf("a site without replayed references has the counts %+v, want zeros", s)
 	}
 }

@@ -78,7 +78,7 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	if !s.run() || joined != 1 {
-		t.Fatalf("the schedule was stopped, or the number of joins is %v, want 1", joined)
+		t.Fatalf("the schedule was stopped, or its threads joined %v times, want once", joined)
 	}
 	want := []trace.Addr{1, 70, 80, 71, 81, 72, 82, 2}
 	if len(got) != len(want) {
@@ -247,7 +247,7 @@ func TestElementTable(t *testing.T) {
 				t.Fatalf("find(%#x) = %v, element %d; want %v, element %d", a, got, fast.latest, want, plain.latest)
 			}
 			if fast.placed > fast.possible || fast.placed != plain.placed {
-				t.Fatalf("placed = %d, want %d, and at most %d", fast.placed, plain.placed, fast.possible)
+				t.Fatalf("placed = %d, want %d, and at most possible = %d", fast.placed, plain.placed, fast.possible)
 			}
 		}
 	})

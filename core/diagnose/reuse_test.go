@@ -26,7 +26,7 @@ func TestReuse(t *testing.T) {
 	same("a stack that an earlier thread used", 3, 5099, 5099+apartBy)
 	same("the stack of another thread", 3, 9001, 9001)
 	u.allocated(3, 100, 16)
-	same("a block that another thread had", 3, 115, 115+2*apartBy)
+	same("a block that another thread had allocated", 3, 115, 115+2*apartBy)
 	same("the byte after the block", 3, 116, 116)
 	u.allocated(1, 96, 64)
 	same("a larger block in the same place", 1, 115, 115)

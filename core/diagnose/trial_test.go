@@ -74,7 +74,7 @@ func TestCacheKeepsLines(t *testing.T) {
 		}
 	})
 	if kept == 0 {
-		t.Error("no cache kept the lines of a nest")
+		t.Error("the test generated no cache that keeps the lines of a nest")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestLoopFeedback(t *testing.T) {
 		"the inner loop loads a single variable":          {[]loops.Item{store(b), loops.Loop(100, load(b), load(a)), store(b)}, false},
 		"a sum is stored to another array":                {[]loops.Item{loops.Loop(100, load(a)), store(b, 8)}, false},
 		"the inner loop updates the array":                {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a+800, 0)}, false},
-		"the store is beside the part that is summed":     {[]loops.Item{loops.Loop(100, load(a)), store(a+800, 8)}, false},
+		"the store is outside the part that is summed":    {[]loops.Item{loops.Loop(100, load(a)), store(a+800, 8)}, false},
 		"the inner loop updates what the loop stores too": {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a, 8)}, false},
 	} {
 		l := loops.Loop(12, c.body...)

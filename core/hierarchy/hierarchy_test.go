@@ -346,7 +346,7 @@ func TestHitProbabilityDecreases(t *testing.T) {
 		for d := uint64(0); d < 8*c[0]; d += 1 + c[0]/997 {
 			p := hierarchy.HitProbability(d, c[0], c[1])
 			if p > last+1e-12 || p < 0 {
-				t.Fatalf("%d lines, %d ways: hit probability %g at distance %d, want at most %g as at the previous distance", c[0], c[1], p, d, last)
+				t.Fatalf("%d lines, %d ways: the hit probability at distance %d is %g, want at most %g, the probability at the previous distance", c[0], c[1], d, p, last)
 			}
 			last = p
 		}

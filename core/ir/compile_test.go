@@ -35,7 +35,7 @@ func toolchains(t *testing.T) []*toolchain {
 			}
 		}
 		if missing != "" {
-			t.Logf("left out: LLVM %s, because %s is not installed", v, missing)
+			t.Logf("skipped: LLVM %s, because %s is not installed", v, missing)
 			continue
 		}
 		for _, name := range []string{"flang-new-" + v, "flang-" + v} {
@@ -55,7 +55,7 @@ func toolchains(t *testing.T) []*toolchain {
 		found = append(found, c)
 	}
 	if len(found) == 0 {
-		t.Skip("left out: no rewritten module is compiled and run, because neither clang-14 nor clang-19 is installed")
+		t.Skip("skipped: neither clang-14 nor clang-19 is installed, so no rewritten module is compiled and run")
 	}
 	return found
 }
@@ -100,7 +100,7 @@ var soak = os.Getenv("STACKGLASS_SOAK") != ""
 // instrumentation of the same text counts.
 func TestRewrittenPrograms(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left out: no rewritten module is compiled and run in short mode")
+		t.Skip("skipped: in short mode, no rewritten module is compiled and run")
 	}
 	features, _ := os.ReadFile("/proc/cpuinfo")
 	all := toolchains(t)
@@ -117,11 +117,11 @@ func TestRewrittenPrograms(t *testing.T) {
 					t.Parallel()
 					switch {
 					case s.fortran && c.flang == "":
-						t.Skip("left out: flang-" + c.version + " is not installed")
+						t.Skip("skipped: flang-" + c.version + " is not installed")
 					case s.openMP && c.openMP == "":
-						t.Skip("left out: libomp is not installed")
+						t.Skip("skipped: libomp is not installed")
 					case !bytes.Contains(features, []byte(s.needs)):
-						t.Skip("left out: this machine has no " + s.needs)
+						t.Skip("skipped: this machine has no " + s.needs)
 					}
 					b, steps := c.check(t, s, strings.Fields(level))
 					if s.sources[0] == "masked.c" {

@@ -65,14 +65,14 @@ var snippets = []struct{ name, text, why string }{
 	{"resolver", "@i = ifunc void (), ptr @f\n\ndefine ptr @f() {\n  ret ptr null\n}\n", "the function is the resolver"},
 	{"boot", "define void @f() section \".init.text\" {\n  ret void\n}\n", "the function is in section"},
 	{"interrupt", "define x86_intrcc void @f(ptr byval(i8) %p) {\n  ret void\n}\n", "the function is an interrupt"},
-	{"number of a convention", "define cc 10 void @f() {\n  ret void\n}\n", "the calling convention of the function"},
+	{"numbered calling convention", "define cc 10 void @f() {\n  ret void\n}\n", "the calling convention of the function"},
 	{"collected", "define void @f() gc \"shadow-stack\" {\n  ret void\n}\n", "the function uses a garbage collector"},
 	{"swifterror", "define void @f(ptr swifterror %e) {\n  ret void\n}\n", "the function has a swifterror argument"},
 	{"swifterror alloca", "define void @f() {\n  %e = alloca swifterror ptr\n  ret void\n}\n", "the function has a swifterror variable"},
 	{"funclet", "define void @f() {\n  %p = cleanuppad within none []\n  ret void\n}\n", "line 2 of the function's IR: Windows exceptions"},
 	{"token", "define void @f() {\n  %t = call token @llvm.call.preallocated.setup(i32 1)\n  ret void\n}\n", "line 2 of the function's IR: token values"},
 	{"unknown", "define void @f() {\n  %t = teleport i32 1\n  ret void\n}\n", "line 2 of the function's IR: the instruction is unknown"},
-	{"rest of a line", "define void @f(i32 %a) {\n  %t = add i32 %a, %a, %a\n  ret void\n}\n", "line 2 of the function's IR: cannot parse this add"},
+	{"extra operand", "define void @f(i32 %a) {\n  %t = add i32 %a, %a, %a\n  ret void\n}\n", "line 2 of the function's IR: cannot parse this add"},
 	{"no terminator", "define void @f() {\n  br label %x\n\nx:\n  %t = add i32 1, 2\n}\n", "line 6 of the function's IR: the basic block x does not end"},
 	{"no label", "define void @f() {\n  br label %x\n}\n", "line 3 of the function's IR: a label is used but not defined"},
 	{"label twice", "define void @f() {\n  br label %x\n\nx:\n  br label %x\n\nx:\n  ret void\n}\n", "line 7 of the function's IR: the label x is defined twice"},
@@ -90,7 +90,7 @@ var snippets = []struct{ name, text, why string }{
 	{"constants", "define { i8, [2 x ptr] } @f() {\n  store { i8, [2 x ptr] } { i8 1, [2 x ptr] [ptr @f, ptr getelementptr inbounds (i8, ptr @f, i64 3)] }, ptr null\n  store [3 x i8] c\"a\\22\\00\", ptr inttoptr (i64 16 to ptr)\n  ret { i8, [2 x ptr] } zeroinitializer\n}\n", ""},
 	{"bundles", "define void @f(i32 %x) {\n  call void @g(i32 %x) [ \"deopt\"(i32 %x), \"tag\"() ]\n  ret void\n}\ndeclare void @g(i32)\n", ""},
 	{"implicit parameters", "define i32 @f(i32, ptr, ...) {\n  br label %3\n\n3:\n  %4 = phi i32 [ %0, %2 ]\n  ret i32 %4\n}\n", ""},
-	{"type of the same name", "%x = type { i32 }\ndefine void @f(ptr %x) {\n  %y = getelementptr %x, ptr %x, i64 1\n  %z = load %x, ptr %y\n  ret void\n}\n", ""},
+	{"type and argument with the same name", "%x = type { i32 }\ndefine void @f(ptr %x) {\n  %y = getelementptr %x, ptr %x, i64 1\n  %z = load %x, ptr %y\n  ret void\n}\n", ""},
 }
 
 // TestRareFunctions checks that functions are instrumented if they can be parsed and may be

@@ -70,7 +70,7 @@ func TestReadAsInstrumented(t *testing.T) {
 			f := &r.Program.Functions[i]
 			n := slices.IndexFunc(m.Program.Functions, func(g trace.Function) bool { return g.Name == f.Name })
 			if n < 0 || m.Program.Functions[n].Blocks != f.Blocks {
-				t.Fatalf("%s is missing, or is divided into different pieces", f.Name)
+				t.Fatalf("function %s is missing, or has different blocks", f.Name)
 			}
 			for k := range f.Blocks {
 				a, b := &r.Program.Blocks[f.First+k], &m.Program.Blocks[m.Program.Functions[n].First+k]
@@ -85,7 +85,7 @@ func TestReadAsInstrumented(t *testing.T) {
 // TestReadRareInstructions checks that the parser reads code even if it must not be rewritten, and
 // reports code that it cannot read.
 func TestReadRareInstructions(t *testing.T) {
-	unreadable := []string{"unknown", "rest of a line", "no terminator", "no label", "label twice", "value twice", "late phi"}
+	unreadable := []string{"unknown", "extra operand", "no terminator", "no label", "label twice", "value twice", "late phi"}
 	for _, s := range snippets {
 		text := s.text + "\ndefine void @last() {\n  ret void\n}\n"
 		if s.name == "funclet" {

@@ -24,7 +24,7 @@ func checkProgram(t checker, p *trace.Program) {
 	for n := range p.Functions {
 		f := &p.Functions[n]
 		if f.First != block || f.Blocks == 0 {
-			t.Fatalf("function %s has blocks %d to %d, want them from %d on", f.Name, f.First, f.First+f.Blocks, block)
+			t.Fatalf("function %s has blocks %d to %d, want blocks from %d on", f.Name, f.First, f.First+f.Blocks, block)
 		}
 		for i := f.First; i < f.First+f.Blocks; i++ {
 			checkBlock(t, p, f, i, site)
@@ -79,11 +79,11 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 		for _, use := range in.Uses {
 			// A value from the same iteration must precede its use.
 			if int(use) >= k || int(-2-use) >= instrs {
-				t.Fatalf("%s: block %d: instruction %d uses %d of %d", f.Name, i, k, use, instrs)
+				t.Fatalf("%s: block %d: instruction %d uses instruction %d, but the block has %d instructions", f.Name, i, k, use, instrs)
 			}
 		}
 		if in.Site > b.Sites {
-			t.Fatalf("%s: block %d: instruction %d has site %d of %d", f.Name, i, k, in.Site, b.Sites)
+			t.Fatalf("%s: block %d: instruction %d has site %d, but the block has %d sites", f.Name, i, k, in.Site, b.Sites)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // are read in both notations.
 func TestCompilerWeights(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left out: no module is compiled in short mode")
+		t.Skip("skipped: in short mode, no module is compiled")
 	}
 	const source = "int g(int);\nint f(int a) { if (__builtin_expect(a == 3, 0)) return g(a) + 1; return a * 2; }\n"
 	for _, c := range toolchains(t) {

@@ -126,7 +126,7 @@ func TestCallsFromManyCallSites(t *testing.T) {
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
 			checkSameRows(t, unfold(t, tree, 512), c.rows)
 			if got := tree.Size(); got.Wild > 0 || got.Loops != 1 || got.Nodes > 600 {
-				t.Errorf("calls through a further function %v, n = %d: %+v, want one loop, no wild addresses, and at most 600 nodes", deep, n, got)
+				t.Errorf("calls through a further function: %v, n = %d: size %+v, want one loop, no irregular addresses, and at most 600 nodes", deep, n, got)
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("%s: %v allocations for %d rows, want at most 1", k.name, allocations, len(c.rows))
 		}
 		if before < 2 || given == before || largest > 1<<19 {
-			t.Errorf("%s: the folder output %d trees, the largest of %d bytes, want more trees of at most 512 KiB", k.name, given, largest)
+			t.Errorf("%s: %d trees were output, the largest with %d bytes; want more trees, with at most 512 KiB each", k.name, given, largest)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func TestNestKeepsItsShape(t *testing.T) {
 		}
 		leaf, steps := inner.Item(1)
 		if r, addr, wild := leaf.Leaf(); r != (Reference{Site: 1, Bytes: 8}) || addr != arrayA || wild || steps[0] != 8 {
-			t.Fatalf("leaf %+v at %#x, wild %v, step %d, want a load of 8 bytes at site 1 and %#x, step 8", r, addr, wild, steps[0], arrayA)
+			t.Fatalf("leaf %+v at %#x, irregular = %v, step %d, want a regular load of 8 bytes at site 1 and %#x, step 8", r, addr, wild, steps[0], arrayA)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func TestWildSites(t *testing.T) {
 	checkSameRows(t, unfold(t, tree, 512), c.rows)
 	checkSameRows(t, naive(tree), c.rows)
 	if got := tree.Size(); got.Leaves > 150 || got.Wild < 4900 || got.WildBytes > 4*got.Wild {
-		t.Errorf("size %+v, want at most 150 leaves, and at least 4,900 wild addresses of at most 4 bytes each", got)
+		t.Errorf("size %+v, want at most 150 leaves, and at least 4,900 irregular addresses of at most 4 bytes each", got)
 	}
 }
 

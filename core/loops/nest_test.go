@@ -148,7 +148,7 @@ func TestCountLargeNests(t *testing.T) {
 		rows uint64
 	}{
 		{"box", Nest{Items: []Item{Loop(1<<20, Loop(1<<20, Loop(1<<20, one)))}}, 1 << 60},
-		{"too large a box", Nest{Items: []Item{Loop(1<<30, Loop(1<<30, Loop(1<<30, one)))}}, math.MaxUint64},
+		{"box that is too large", Nest{Items: []Item{Loop(1<<30, Loop(1<<30, Loop(1<<30, one)))}}, math.MaxUint64},
 		{"triangle", Nest{Items: []Item{Loop(1<<30, Item{Body: []Item{one}, Trips: 1 << 30, Steps: []int64{-1}})}}, 1<<29<<30 + 1<<29},
 		{"pyramid", triangle(n), n * (n - 1) * (n - 2) / 6},
 		{"never", Nest{Items: []Item{Loop(0, one), Loop(^uint64(0), one)}}, 0},

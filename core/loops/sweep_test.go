@@ -29,13 +29,13 @@ func TestSweepsMatchRowByRow(t *testing.T) {
 			t.Fatalf("%d rows were not predicted, want %d", fast.unpredicted, slow.unpredicted)
 		}
 		if !reflect.DeepEqual(fast.habits, slow.habits) || !reflect.DeepEqual(fast.others, slow.others) {
-			t.Fatalf("the habits differ from the habits of the row-by-row folder")
+			t.Fatalf("the prediction state differs from the state after row-by-row compression")
 		}
 		if got, want := fast.Tree(), slow.Tree(); !reflect.DeepEqual(got, want) {
-			t.Fatalf("the tree differs from the tree of the row-by-row folder")
+			t.Fatalf("the tree differs from the tree after row-by-row compression")
 		}
 		if !reflect.DeepEqual(fast.Finish(), slow.Finish()) {
-			t.Fatalf("the final tree differs from the tree of the row-by-row folder")
+			t.Fatalf("the final tree differs from the final tree after row-by-row compression")
 		}
 	})
 }

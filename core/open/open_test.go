@@ -248,7 +248,7 @@ func TestTruncatedFiles(t *testing.T) {
 					t.Fatalf("truncated at byte %d of %d, reading ends with %v", cut, len(p.bytes), err)
 				}
 				if got.Len() < rows {
-					t.Fatalf("truncated at byte %d, the trace has %d rows, but %d rows with fewer bytes", cut, got.Len(), rows)
+					t.Fatalf("truncated at byte %d, the trace has %d rows, want at least %d, as in the previous, shorter file", cut, got.Len(), rows)
 				}
 				rows = got.Len()
 			}
@@ -350,7 +350,7 @@ func TestUnpackerErrorIsNotDamage(t *testing.T) {
 		t.Fatalf("got %v, want an UnpackerError for xz", err)
 	}
 	if got.Len() == 0 || !isPrefix(got, wanted(t, 1)) {
-		t.Errorf("%d rows precede the error", got.Len())
+		t.Errorf("%d rows precede the error, want the first rows of the trace", got.Len())
 	}
 	if said, nameless := err.Error(), unpacker.Nameless(); said != "t is compressed with xz, and it died; or decompress the file first, with xz -d" ||
 		nameless != "the trace"+strings.TrimPrefix(said, "t") {
@@ -365,7 +365,7 @@ func TestFormats(t *testing.T) {
 		for _, o := range []open.Options{{}, {Format: format}} {
 			tr, b, err := read(bytes.NewReader(tracetest.Small(name)), o)
 			if err != nil || tr.Format() != format || b.Len() == 0 {
-				t.Errorf("%s: got %v, want rows of %s", name, err, format)
+				t.Errorf("%s: error %v, want rows in the format %s", name, err, format)
 			}
 		}
 	}
@@ -477,7 +477,7 @@ func TestRecognise(t *testing.T) {
 		for _, o := range []open.Options{{}, {Format: f.Name}} {
 			tr, b, err := read(strings.NewReader(samples[f.Name]), o)
 			if err != nil || tr.Format() != f.Name || b.Len() == 0 {
-				t.Errorf("%s: got %v, want rows", f.Name, err)
+				t.Errorf("%s: error %v, want rows in this format", f.Name, err)
 			}
 		}
 	}

@@ -191,7 +191,7 @@ func TestFreeInstructions(t *testing.T) {
 		trace.Instr{Opcode: "select", Type: "double", Uses: []int32{0, -1, -1}})
 	free("a jump", 0, trace.Instr{Opcode: "br"})
 	free("a truncation", 1, load, trace.Instr{Opcode: "trunc", Type: "i8", Uses: []int32{0}})
-	free("a mask of numbers", 1, trace.Instr{Opcode: "icmp", Type: "<4 x i64>", Uses: []int32{-1}}, trace.Instr{Opcode: "zext", Type: "<4 x i64>", Uses: []int32{0}})
+	free("a mask of integers", 1, trace.Instr{Opcode: "icmp", Type: "<4 x i64>", Uses: []int32{-1}}, trace.Instr{Opcode: "zext", Type: "<4 x i64>", Uses: []int32{0}})
 	free("a negation in a multiply-add", 0, trace.Instr{Opcode: "fneg", Type: "double", Uses: []int32{-1}},
 		trace.Instr{Opcode: "llvm.fmuladd", Type: "double", Uses: []int32{0, -1, -1}})
 	stored := p.NewBody([]trace.Instr{{Opcode: "load", Type: "<4 x double>", Uses: []int32{-1}}, {Opcode: "llvm.masked.store", Type: "void", Uses: []int32{0, -1}}}, Options{})
@@ -329,7 +329,7 @@ func TestPortBoundEqualsNaive(t *testing.T) {
 			t.Fatalf("the ports have a total load of %v, want %v", total, demanded)
 		}
 		if n > 0 && math.Abs(ratio(b.demands(), full)-got) > 1e-9 {
-			t.Fatalf("the load of the full ports %b is not the bound", full)
+			t.Fatalf("the bound is %v, want %v, the load of the full ports %b", got, ratio(b.demands(), full), full)
 		}
 	})
 }

@@ -177,7 +177,7 @@ func TestLevels(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := p.Levels[1], (Level{"L2", 14, 1 << 20, 16, 1.5, 3, 1.4}); len(p.Levels) != 4 || got != want {
-		t.Errorf("the second level is %+v, want %+v and four levels", got, want)
+		t.Errorf("%d levels, and the second level is %+v; want 4 levels, and %+v", len(p.Levels), got, want)
 	}
 	if text := p.Write(); !bytes.Contains(text, []byte(levels)) {
 		t.Errorf("written again:\n%s", text)

@@ -38,7 +38,7 @@ func TestRuntime(t *testing.T) {
 	p.Overlaps = true
 	r, err = p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []float64{0, 5000, 0}})
 	if err != nil || r.Blocks[1].Steady.Transfers != 5 {
-		t.Errorf("%+v, %v: want 5 cycles of transfers per iteration", r.Blocks[1], err)
+		t.Errorf("%+v, error %v, want 5 cycles of transfers per iteration", r.Blocks[1], err)
 	}
 	p.Overlaps = false
 
@@ -70,7 +70,7 @@ func TestRuntimeOfBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if math.Abs(r.Cycles-200) > 1e-9 || r.Blocks[1].Cycles+r.Blocks[3].Cycles != r.Cycles {
-		t.Errorf("%v cycles, want 200: P1 for two additions per iteration", r.Cycles)
+		t.Errorf("%v cycles, want 200, because P1 executes two additions per iteration", r.Cycles)
 	}
 	if len(r.Missing) != 1 || r.Missing[0].Block != 3 || r.Missing[0].Class != IDiv {
 		t.Errorf("missing %+v, want the division of block 3", r.Missing)
@@ -98,11 +98,11 @@ func TestShortLoops(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := r.Blocks[1]; math.Abs(b.Steady.Recurrence-3*(40.0/100)) > 1e-9 {
-		t.Errorf("independent rounds of 10 iterations: %+v, want 1.2 cycles", b.Steady)
+		t.Errorf("independent executions of a loop with 10 iterations: %+v, want 1.2 cycles", b.Steady)
 	}
 	run.Carried = append(run.Carried, trace.Flow{Block: 0, Instr: 0, FromBlock: 2, FromInstr: 0}, trace.Flow{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 4})
 	if r, err = p.Runtime(run); err != nil || r.Blocks[1].Steady.Recurrence != 3 {
-		t.Errorf("rounds that depend on each other: %+v (%v), want a recurrence of 3 cycles", r.Blocks[1].Steady, err)
+		t.Errorf("executions of a loop that depend on each other: %+v, error %v, want a recurrence of 3 cycles", r.Blocks[1].Steady, err)
 	}
 }
 

@@ -151,11 +151,11 @@ func TestMovesAndSets(t *testing.T) {
 	calls, moved := c.Moves()
 	sets, set := c.Sets()
 	if calls != 3 || moved != 100 || sets != 2 || set != 900 {
-		t.Errorf("got %d moves of %d bytes and %d sets of %d bytes, want 3 moves of 100 bytes and 2 sets of 900 bytes", calls, moved, sets, set)
+		t.Errorf("got %d memory moves of %d bytes and %d memory sets of %d bytes, want 3 moves of 100 bytes and 2 sets of 900 bytes", calls, moved, sets, set)
 	}
 	c = profile.Counts{profile.RangesRead: 3, profile.RangeBytesRead: 5} // the trace ends between the read range and the written range of a move
 	if sets, set := c.Sets(); sets != 0 || set != 0 {
-		t.Errorf("got %d sets of %d bytes, want none", sets, set)
+		t.Errorf("got %d memory sets of %d bytes, want none", sets, set)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestHistogram(t *testing.T) {
 		var total, last, n uint64
 		for d, count := range h.All() {
 			if count != want[d] || h.Count(d) != count {
-				t.Fatalf("distance %d: %d and %d, want %d", d, count, h.Count(d), want[d])
+				t.Fatalf("distance %d: All yields %d accesses, Count returns %d, want %d", d, count, h.Count(d), want[d])
 			}
 			if n > 0 && d <= last {
 				t.Fatalf("All yields distance %d after distance %d", d, last)
@@ -186,12 +186,12 @@ func TestCurveMatchesDistances(t *testing.T) {
 			n := i
 			for d, upto := range c.From(i) {
 				if before := c.Hits(d); d != ascending[n] || upto != before+counts[d] {
-					t.Fatalf("From(%d) yields distance %d at index %d, with %d accesses", i, d, n, upto)
+					t.Fatalf("From(%d) yields distance %d with %d accesses as item %d, want distance %d with %d accesses", i, d, upto, n, ascending[n], before+counts[d])
 				}
 				n++
 			}
 			if n != len(ascending) {
-				t.Fatalf("From(%d) yields %d of %d distances", i, n, len(ascending))
+				t.Fatalf("From(%d) yields %d distances, want %d", i, n, len(ascending))
 			}
 			if most := misses - 1; most >= cold {
 				if got, ok := c.CapacityFor(most); got != d+1 || !ok {

@@ -53,7 +53,7 @@ func TestSampledCheck(t *testing.T) {
 		"fewer references read":              func(s *profile.Sampled) { s.Read = 39 },
 		"another line size":                  func(s *profile.Sampled) { s.Sizes[0].LineBytes = 32 },
 		"no line size":                       func(s *profile.Sampled) { s.Sizes = nil },
-		"more samples than analysed":         func(s *profile.Sampled) { s.Sizes[0].Samples = 31 },
+		"more samples than accesses":         func(s *profile.Sampled) { s.Sizes[0].Samples = 31 },
 		"more censored samples than samples": func(s *profile.Sampled) { s.Sizes[0].Censored = 21 },
 		"an interval with swapped bounds":    func(s *profile.Sampled) { s.Sizes[0].Bounds[1].Low = 41 },
 		"too many capacities":                func(s *profile.Sampled) { s.Sizes[0].Bounds = make([]profile.Bound, profile.SiteBins+1) },

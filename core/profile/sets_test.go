@@ -79,12 +79,12 @@ func TestCheckSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, breakIt := range map[string]func(*profile.SetTable){
-		"not the histogram":          func(t *profile.SetTable) { t.Depths[0][2]++ },
-		"too many accesses":          func(t *profile.SetTable) { t.Depths[7][0]++ },
-		"beyond 64 bits":             func(t *profile.SetTable) { t.Depths[7][0], t.Depths[7][1] = 1<<63, 1<<63 },
-		"deeper with more sets":      func(t *profile.SetTable) { t.Depths[3][0], t.Depths[3][1] = 0, 3 },
-		"missing with more sets":     func(t *profile.SetTable) { t.Depths[9][0] = 2 },
-		"differs from the histogram": func(t *profile.SetTable) { *t = profile.SetTable{} },
+		"a different histogram":           func(t *profile.SetTable) { t.Depths[0][2]++ },
+		"too many accesses":               func(t *profile.SetTable) { t.Depths[7][0]++ },
+		"beyond 64 bits":                  func(t *profile.SetTable) { t.Depths[7][0], t.Depths[7][1] = 1<<63, 1<<63 },
+		"longer distances with more sets": func(t *profile.SetTable) { t.Depths[3][0], t.Depths[3][1] = 0, 3 },
+		"missing accesses with more sets": func(t *profile.SetTable) { t.Depths[9][0] = 2 },
+		"no accesses":                     func(t *profile.SetTable) { *t = profile.SetTable{} },
 	} {
 		p := withSets()
 		breakIt(p.Locality[0].Sets)
@@ -103,13 +103,13 @@ func TestDecodeSets(t *testing.T) {
 		t.Errorf("Decode of a set table without accesses = %v, want no error", err)
 	}
 	for name, parts := range map[string][]string{
-		"before any histogram":     append(head[:6:6], "SETS", "\x40"+none),
-		"before the windows":       append(head[:6:6], "LOCA", local, "SETS", "\x40"+none, "WIND", windows),
-		"of a different line size": append(head[:6:6], "LOCA", local, "WIND", windows, "SETS", "\x20"+none),
-		"twice":                    append(whole[:12:12], "SETS", "\x40"+none),
-		"cut":                      append(whole[:10:10], "SETS", "\x40"+none[1:]),
-		"too long":                 append(whole[:10:10], "SETS", "\x40"+none+"\x00"),
-		"of too many ways":         append(whole[:10:10], "SETS", "\x40\x80\x80\x80\x80\x10\x01"+none[1:]),
+		"before any histogram": append(head[:6:6], "SETS", "\x40"+none),
+		"before the windows":   append(head[:6:6], "LOCA", local, "SETS", "\x40"+none, "WIND", windows),
+		"different line size":  append(head[:6:6], "LOCA", local, "WIND", windows, "SETS", "\x20"+none),
+		"twice":                append(whole[:12:12], "SETS", "\x40"+none),
+		"cut":                  append(whole[:10:10], "SETS", "\x40"+none[1:]),
+		"too long":             append(whole[:10:10], "SETS", "\x40"+none+"\x00"),
+		"too many ways":        append(whole[:10:10], "SETS", "\x40\x80\x80\x80\x80\x10\x01"+none[1:]),
 	} {
 		if _, err := profile.Decode(sections(parts...)); err == nil {
 			t.Errorf("%s: Decode returns no error", name)

@@ -62,7 +62,7 @@ func TestSharingSurvivesEncoding(t *testing.T) {
 		t.Error("decoding and encoding changes the bytes")
 	}
 	if !got.Input.Header.Sliced {
-		t.Error("encoding and decoding loses the mark that the order of threads is not exact")
+		t.Error("encoding and decoding loses the flag that the order of threads is not exact")
 	}
 	if got.Digest() == testProfile(false).Digest() {
 		t.Error("the digest does not cover the stacks of threads")

@@ -167,7 +167,7 @@ func TestCheckCoherentSites(t *testing.T) {
 			c.Code[0].Lost, c.Code[0].Bins = c.Code[0].Bins, nil
 		},
 		"utilisation without the flag": func(_ *profile.Profile, c *profile.CoherentSites) { c.Measured = false },
-		"missing for one site":         func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used = nil },
+		"utilisation of only one site": func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used = nil },
 		"too few fetched":              func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[1].Used[0].Fetched = 1 },
 		"too many fetched":             func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].Fetched = 3 },
 		"too many bytes used":          func(_ *profile.Profile, c *profile.CoherentSites) { c.Code[0].Used[0].BytesUsed = 129 },

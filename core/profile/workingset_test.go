@@ -49,12 +49,12 @@ func TestEncodeWorkingSets(t *testing.T) {
 func TestCheckWorkingSets(t *testing.T) {
 	for name, breakIt := range map[string]func(w *profile.Windows, larger *[][]uint64){
 		"more windows than rows":              func(w *profile.Windows, _ *[][]uint64) { w.Distinct = []uint64{1, 1, 1, 1} },
-		"fewer than first accesses":           func(w *profile.Windows, _ *[][]uint64) { w.Distinct[1] = 0 },
-		"more than accesses":                  func(w *profile.Windows, _ *[][]uint64) { w.Distinct[2] = 2 },
-		"more than lines":                     func(w *profile.Windows, _ *[][]uint64) { w.Distinct[0] = 3 },
+		"fewer lines than first accesses":     func(w *profile.Windows, _ *[][]uint64) { w.Distinct[1] = 0 },
+		"more lines than accesses":            func(w *profile.Windows, _ *[][]uint64) { w.Distinct[2] = 2 },
+		"more lines than in the run":          func(w *profile.Windows, _ *[][]uint64) { w.Distinct[0] = 3 },
 		"only larger windows":                 func(w *profile.Windows, _ *[][]uint64) { w.Distinct = nil },
 		"no larger windows":                   func(_ *profile.Windows, larger *[][]uint64) { *larger = nil },
-		"missing single window":               func(_ *profile.Windows, larger *[][]uint64) { *larger = (*larger)[:1] },
+		"no single window at the end":         func(_ *profile.Windows, larger *[][]uint64) { *larger = (*larger)[:1] },
 		"a list after the single window":      func(_ *profile.Windows, larger *[][]uint64) { *larger = append(*larger, []uint64{2}) },
 		"a missing larger window":             func(_ *profile.Windows, larger *[][]uint64) { (*larger)[0] = []uint64{2} },
 		"a single window with too few lines":  func(_ *profile.Windows, larger *[][]uint64) { (*larger)[1][0] = 1 },

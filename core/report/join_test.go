@@ -69,7 +69,7 @@ func TestDifferenceIsExact(t *testing.T) {
 		c := rapid.Uint64().Draw(t, "c")
 		other := new(big.Int).Sub(new(big.Int).SetUint64(c), new(big.Int).SetUint64(a))
 		if got := Compare(Difference(Count(a), Count(b)), Difference(Count(a), Count(c))); got != other.Cmp(want) {
-			t.Fatalf("unexpected result of Compare(%s, %s) for differences: %d", want, other, got)
+			t.Fatalf("Compare of the differences %s and %s = %d, want %d", want, other, got, other.Cmp(want))
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	cores := uint32(1)
 	for i := range h.Levels {
-		switch cores *= rapid.SampledFrom([]uint32{1, 1, 2, 3}).Draw(t, "factor of sharing cores"); {
+		switch cores *= rapid.SampledFrom([]uint32{1, 1, 2, 3}).Draw(t, "factor to the number of cores of the level above"); {
 		case cores > 6 || rapid.IntRange(0, 4).Draw(t, "all") == 0:
 			cores = hierarchy.AllCores
 			h.Levels[i].SharedBy = cores
@@ -198,7 +198,7 @@ func TestThreadsBeyondMaxCores(t *testing.T) {
 	}
 	r := s.Result()
 	if len(r.Cores) != MaxCores || r.Folded != 2 || !slices.Equal(r.Cores[1].Threads, []uint32{1, MaxCores + 1}) {
-		t.Errorf("there are %d cores and %d threads that share a core, and threads %v run on the second core", len(r.Cores), r.Folded, r.Cores[1].Threads)
+		t.Errorf("%d cores, %d threads that share a core, and threads %v on the second core; want %d, 2, and threads 1 and %d", len(r.Cores), r.Folded, r.Cores[1].Threads, MaxCores, MaxCores+1)
 	}
 }
 

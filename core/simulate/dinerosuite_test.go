@@ -27,7 +27,7 @@ func TestDineroIVSuite(t *testing.T) {
 	dir := filepath.Join(tracetest.DataDir(t), "dineroIV")
 	parameters, err := os.ReadFile(filepath.Join(dir, "test-parms"))
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("left out: the external data has no folder dineroIV")
+		t.Skip("skipped: the external data has no folder dineroIV")
 	} else if err != nil {
 		t.Fatal(err)
 	}

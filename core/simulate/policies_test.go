@@ -25,7 +25,7 @@ import (
 func TestDrCacheSimPolicies(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(tracetest.DataDir(t), "dynamorio", "cache_replacement_policy_unit_test.cpp"))
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("left out: the external data has no folder dynamorio")
+		t.Skip("skipped: the external data has no folder dynamorio")
 	} else if err != nil {
 		t.Fatal(err)
 	}

@@ -311,7 +311,7 @@ func checkInclusion(t *rapid.T, l *level) {
 		for _, line := range held(n) {
 			found := slices.Contains(lines, line<<n.shift>>l.shift)
 			if l.inclusive && !found || l.exclusive && n == above(l) && found {
-				t.Fatalf("%s contains line %d of %s = %t", l.cache, line, n.cache, found)
+				t.Fatalf("%s contains line %d of %s: %t, want %t", l.cache, line, n.cache, found, !found)
 			}
 		}
 	}

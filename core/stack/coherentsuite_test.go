@@ -135,7 +135,7 @@ func (a *Answers) same(t TB, events []stacktest.Event, want *Answers) {
 			t.Fatalf("event %d of %d, operation %d on line %d: depth %d, want %d", i, len(events), e.Op, e.Line, a.Out[i], want.Out[i])
 		}
 		if e.Op == stack.AccessOp && want.Out[i] == stack.Lost && a.Lost[i] != want.Lost[i] {
-			t.Fatalf("event %d of %d: lost at depth %d, want %d", i, len(events), a.Lost[i], want.Lost[i])
+			t.Fatalf("event %d of %d: the line was invalidated at depth %d, want %d", i, len(events), a.Lost[i], want.Lost[i])
 		}
 	}
 	for k := range want.Depths {
@@ -284,7 +284,7 @@ func RunCoherent(t *testing.T) {
 		events := []stacktest.Event{{Line: 'a'}, {Line: 'b'}, {Op: stack.LoseOp, Line: 'a'}, {Line: 'c'}, {Line: 'b'}, {Line: 'a'}}
 		got.Run(stack.NewCoherent(stack.AllSetNumbers), events, []int{len(events)})
 		if want := []uint32{inf, inf, 1, inf, 1, stack.Lost}; !slices.Equal(got.Out, want) || got.Lost[5] != 1 {
-			t.Errorf("the depths are %v, and the last line was lost at depth %d; want %v and depth 1", got.Out, got.Lost[5], want)
+			t.Errorf("the depths are %v, and the last line was invalidated at depth %d; want %v and depth 1", got.Out, got.Lost[5], want)
 		}
 	})
 	t.Run("without losses", func(t *testing.T) {

@@ -25,7 +25,7 @@ func TestNewerEntries(t *testing.T) {
 			}
 		}
 		if got := l.newer(turn, uint64(after)<<numberBit); got != want {
-			t.Errorf("newer counts %d entries of %v that are at least %d, want %d", got, entries, after, want)
+			t.Errorf("newer returned %d, want %d, the number of the entries %v that are at least %d", got, want, entries, after)
 		}
 	})
 }

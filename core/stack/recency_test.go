@@ -96,7 +96,7 @@ func TestSwitchBetweenAccessesAndFalls(t *testing.T) {
 		lines = append(lines, accesses...)
 		m.Distances(accesses, make([]uint32, len(accesses)))
 		if got := m.Stamps(); got != want {
-			t.Fatalf("after %d accesses, lists follow accesses = %t, want %t", len(lines), got, want)
+			t.Fatalf("after %d accesses, Stamps() = %t, want %t", len(lines), got, want)
 		}
 	}
 	loop := make([]trace.Line, 5000)

@@ -27,7 +27,7 @@ func TestRenumberedMoves(t *testing.T) {
 		}
 	}
 	if renewed < 10 {
-		t.Fatalf("moves were renumbered %d times, want more", renewed)
+		t.Fatalf("the moves were renumbered %d times, want at least 10", renewed)
 	}
 	for i := range out {
 		if out[i] != again[i] {

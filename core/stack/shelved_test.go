@@ -90,7 +90,7 @@ func TestShelved(t *testing.T) {
 		}
 		most := m.Lines()*20/100 + 2
 		if shelf.Most > 2*most || shelf.Blocks() > most {
-			t.Errorf("seed %d: the spill store has %d blocks, and had at most %d blocks, for %d lines", seed, shelf.Blocks(), shelf.Most, m.Lines())
+			t.Errorf("seed %d: the spill store has %d blocks, want at most %d; its maximum was %d blocks, want at most %d", seed, shelf.Blocks(), most, shelf.Most, 2*most)
 		}
 
 		got, depths, err := inSegments(stack.NewShelvedInBlocks(new(stacktest.Shelf), stack.AllSetNumbers, 100), stack.NewSets(stack.AllSetNumbers), lines, room, nil)

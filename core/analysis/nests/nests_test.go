@@ -104,7 +104,7 @@ func TestRestoreIfRegular(t *testing.T) {
 		}
 		got := &profile.Profile{}
 		if b.Result(got, false); string(got.Loops) != string(want.Loops) || (got.Loops == nil) != (want.Loops == nil) {
-			t.Errorf("a run that is saved before part %d has %d bytes of loops, want %d", cut, len(got.Loops), len(want.Loops))
+			t.Errorf("a run that is saved before batch %d has %d bytes of loops, want %d", cut, len(got.Loops), len(want.Loops))
 		}
 	}
 }

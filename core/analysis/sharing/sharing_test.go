@@ -87,7 +87,7 @@ func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 		g, w := &got.Members[i], &want.Members[i]
 		sameCounts(t, what, &profile.StackCounts{Cold: g.Cold, Distances: g.Distances}, &profile.StackCounts{Cold: w.Cold, Distances: w.Distances})
 		if g.Change != w.Change {
-			t.Fatalf("%s: the changes of core %d are %+v, want %+v", what, got.Cores[i], g.Change, w.Change)
+			t.Fatalf("%s: core %d: Change = %+v, want %+v", what, got.Cores[i], g.Change, w.Change)
 		}
 	}
 	sameCounts(t, what+", foreign", &got.Foreign, &want.Foreign)

@@ -83,7 +83,7 @@ func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
 			x, y := &g.Members[m], &w.Members[m]
 			sameCounts(t, "member", &profile.StackCounts{Cold: x.Cold, Distances: x.Distances}, &profile.StackCounts{Cold: y.Cold, Distances: y.Distances})
 			if spec.Stacks&sharing.Private != 0 && x.Change != y.Change {
-				t.Fatalf("member %d has different changes of distances", m)
+				t.Fatalf("member %d: Change = %+v, want %+v", m, x.Change, y.Change)
 			}
 		}
 	}

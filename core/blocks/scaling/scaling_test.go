@@ -236,9 +236,9 @@ func TestScaledReuse(t *testing.T) {
 			worst = max(worst, math.Abs(ratio(predictedSite)-ratio(real)))
 			worstKept = max(worstKept, math.Abs(ratio(as)-ratio(real)))
 		}
-		t.Logf("%s: the errors of miss ratios are at most %.3f with scaled reuse, and %.3f with kept reuse", k.name, worst, worstKept)
+		t.Logf("%s: the largest error of a miss ratio is %.3f with scaled distances, and %.3f with unchanged distances", k.name, worst, worstKept)
 		if worst > k.most || worst > worstKept {
-			t.Errorf("%s: the errors of miss ratios are up to %v with scaled reuse, and up to %v with kept reuse", k.name, worst, worstKept)
+			t.Errorf("%s: the largest error of a miss ratio is %v with scaled distances, and %v with unchanged distances", k.name, worst, worstKept)
 		}
 	}
 }

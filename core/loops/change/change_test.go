@@ -248,7 +248,7 @@ func TestChangedOrderKeepsReferences(t *testing.T) {
 		slices.SortStableFunc(a, compareAccesses)
 		slices.SortStableFunc(b, compareAccesses)
 		if !slices.Equal(a, b) {
-			t.Fatalf("%#v of %+v: %+v\nreferences %v, want %v", c, before.Items, n.Items, b, a)
+			t.Fatalf("%#v changes %+v to %+v\nwith the references %v, want %v", c, before.Items, n.Items, b, a)
 		}
 	})
 	t.Logf("%d applied", applied)

@@ -71,7 +71,7 @@ func TestTriangularNests(t *testing.T) {
 		progressions += n
 		nests += min(n, 1)
 	})
-	t.Logf("in %d jumps, the engine skipped iterations with varying trip counts, in %d nests", progressions, nests)
+	t.Logf("the engine skipped iterations with varying trip counts %d times, in %d nests", progressions, nests)
 }
 
 // TestLineLeavesRegion checks a nest in which a line would move from the region of its array into

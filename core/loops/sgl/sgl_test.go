@@ -159,7 +159,7 @@ func TestTruncatedFile(t *testing.T) {
 		b, err := batches(t, sgl.NewReader("t", bytes.NewReader(file[:n])))
 		damage, ok := errors.AsType[*trace.DamageError](err)
 		if !ok || !damage.Cut || uint64(b.Len())%36 != 0 {
-			t.Fatalf("file cut off at byte %d: %d rows, error %v, want complete trees and a cut", n, b.Len(), err)
+			t.Fatalf("file cut off at byte %d: %d rows, error %v, want the rows of complete trees and an error that reports truncation", n, b.Len(), err)
 		}
 	}
 	for n := range file {

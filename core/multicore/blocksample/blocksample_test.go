@@ -164,7 +164,7 @@ func TestWeights(t *testing.T) {
 		}
 	}
 	if n := sum(ForPrivate(blocks, 4, 0, Printed)); !near(n, 0.7) {
-		t.Errorf("printed weights sum to %v, want 0.70", n)
+		t.Errorf("the weights by the printed equation sum to %v, want 0.70", n)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var blocks []Block
@@ -180,7 +180,7 @@ func TestWeights(t *testing.T) {
 				t.Fatalf("the weights for core %d of %d sum to %v, want 1", core, cores, n)
 			}
 			if n := sum(ForPrivate(blocks, cores, core, Printed)); n > 1+1e-9 {
-				t.Fatalf("printed weights of core %d of %d sum to %v", core, cores, n)
+				t.Fatalf("the weights by the printed equation for core %d of %d sum to %v, want at most 1", core, cores, n)
 			}
 		}
 		for _, by := range []Weighting{Corrected, Printed} {

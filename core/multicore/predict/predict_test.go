@@ -375,10 +375,10 @@ func TestReply(t *testing.T) {
 func TestNotes(t *testing.T) {
 	notes := predict.Notes([]predict.Result{
 		{Cores: 1, Warnings: []hierarchy.Warning{"L2 is small"}},
-		{Cores: 2, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "There is no time."},
-		{Cores: 32, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "There is no time.", Idle: 12},
+		{Cores: 2, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "No run times are predicted."},
+		{Cores: 32, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "No run times are predicted.", Idle: 12},
 	})
-	want := []string{"L2 is small.", "2, 32 cores: There is no time.", "32 cores: 12 cores have no work and are excluded from the means over caches."}
+	want := []string{"L2 is small.", "2, 32 cores: No run times are predicted.", "32 cores: 12 cores have no work and are excluded from the means over caches."}
 	slices.Sort(notes)
 	slices.Sort(want)
 	if !slices.Equal(notes, want) {

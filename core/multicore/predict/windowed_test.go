@@ -32,10 +32,10 @@ func TestAllWindows(t *testing.T) {
 				t.Errorf("%d cores: all windows are sampled, but the result is not exact: %+v, %+v", r.Cores, l, l.Looked)
 			}
 			if x := some.Looked; x.Windows >= x.Of || x.Of != l.Looked.Of || x.All != l.Looked.All || x.Accesses == 0 || x.Lines != 0 {
-				t.Errorf("%d cores: the sample size is %+v, in %+v", r.Cores, x, l.Looked)
+				t.Errorf("%d cores: the sample size is %+v, want fewer windows than %+v, and at least one access", r.Cores, x, l.Looked)
 			}
 			if !(some.Off > 0) || math.Abs(some.Global-l.Global) > 3*some.Off || some.Averaged != (k == 0 || some.Caches == 1) {
-				t.Errorf("%d cores: the prediction from complete stacks is %+v, but from all windows %+v", r.Cores, some, l)
+				t.Errorf("%d cores: the prediction from sampled windows is %+v, but from all windows %+v", r.Cores, some, l)
 			}
 		}
 	}

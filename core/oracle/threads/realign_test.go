@@ -119,7 +119,7 @@ func readRealigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err
 		for i, k := range b.Kind {
 			was := b.Site[i]
 			if n, ok := numbers[was]; ok && n != b.Thread[i] || !ok && slices.Contains(slices.Collect(maps.Values(numbers)), b.Thread[i]) || b.Thread[i] > 3 {
-				t.Fatalf("thread %d has the new number %d, but earlier numbers were %v", was, b.Thread[i], numbers)
+				t.Fatalf("thread %d has the new number %d, which contradicts the earlier numbers %v", was, b.Thread[i], numbers)
 			}
 			numbers[was] = b.Thread[i]
 			if b.Bytes[i] != 8 {
@@ -361,11 +361,11 @@ func TestOpenMPThreadNumbers(t *testing.T) {
 			}
 		}
 		if got != c.want {
-			t.Errorf("offsets %#x from the top: numbers %d, want %d", c.offsets, got, c.want)
+			t.Errorf("stack offsets %#x: thread numbers %d, want %d", c.offsets, got, c.want)
 		}
 		for i, thread := range r.Header().Program.Threads {
 			if thread.Number != uint32(i+1) || got[thread.StackHigh>>32-2] != thread.Number {
-				t.Errorf("the header contains thread %d with the stack of a different thread, up to %#x", thread.Number, thread.StackHigh)
+				t.Errorf("thread %d of the header has the stack of a different thread, which ends at %#x", thread.Number, thread.StackHigh)
 			}
 		}
 	}

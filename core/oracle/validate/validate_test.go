@@ -105,7 +105,7 @@ func TestCompareDifferentRuns(t *testing.T) {
 		t.Errorf("the error of L1 is %v points, want %v", first.Error(), want)
 	}
 	if want := -100.0 / 60; math.Abs(first.Weighted()-want) > 1e-12 || math.Abs(last.Error()-want) > 1e-12 {
-		t.Errorf("the errors weighted by references are %v points for L1 and %v for L2, want %v", first.Weighted(), last.Error(), want)
+		t.Errorf("the error of L1, weighted by references, is %v points, and the error of L2 is %v points, want %v for both", first.Weighted(), last.Error(), want)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestSampling(t *testing.T) {
 	}
 	for _, l := range row.Levels {
 		if off := l.SamplingError(); off == 0 || math.Abs(off) > 2*l.SampledOff || (l.WeightsError() == 0) != l.Shared { // each execution of a block makes one reference
-			t.Errorf("the sampling error is %v points with an interval of ± %v, and the error of the weights is %v", off, l.SampledOff, l.WeightsError())
+			t.Errorf("the sampling error is %v points, want another value than 0 and at most twice %v; the error of the weights is %v, want 0 only for a shared cache", off, l.SampledOff, l.WeightsError())
 		}
 	}
 	if l := row.Levels[0]; !(l.MeanOff > 0) || row.Levels[1].MeanOff != 0 {

@@ -37,7 +37,7 @@ func TestDivisionOfExecutions(t *testing.T) {
 			for j := range s.count(core) {
 				n := s.nthExecution(core, j)
 				if got = append(got, n); c.n > 1 && s.coreOf(n) != core {
-					t.Errorf("%+v: of(%d) = %d, want core %d", c.o, n, s.coreOf(n), core)
+					t.Errorf("%+v: coreOf(%d) = %d, want %d", c.o, n, s.coreOf(n), core)
 				}
 			}
 			if most = max(most, uint64(len(got))); !slices.Equal(got, want) {
@@ -207,6 +207,6 @@ func TestCoreStacks(t *testing.T) {
 	}
 	of := ofThread(got, 1)
 	if x := h.Program.Threads[1]; len(of) != 1 || of[0].Addr != x.StackLow || x.Number != 1 || x.StackLow != 1<<48|(frame-64) {
-		t.Errorf("references %x of thread %+v, want one reference to the lowest address of its stack", of, x)
+		t.Errorf("thread %[2]v has the references %[1]x, want one reference to the lowest address of its stack", of, x)
 	}
 }

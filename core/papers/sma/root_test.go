@@ -16,7 +16,7 @@ func TestLineCache(t *testing.T) {
 		for _, line := range rapid.SliceOfN(rapid.Uint64Range(0, 40), 1, 300).Draw(t, "lines") {
 			hit, before := h.access(line)
 			if wantHit := want.hit(line, int(g.Ways)); hit != wantHit || before != known[line] {
-				t.Fatalf("line %d: hit %v and used before %v, want %v and %v", line, hit, before, wantHit, known[line])
+				t.Fatalf("line %d: hit = %v, before = %v; want %v and %v", line, hit, before, wantHit, known[line])
 			}
 			known[line] = true
 		}

@@ -170,7 +170,7 @@ func TestPartialConflicts(t *testing.T) {
 		wantClasses(t, c.name, r, 0, c.want)
 		l := &r.Loops[2]
 		if whole := len(l.Right) == 2; whole != (c.again == 0) {
-			t.Errorf("%s: %d arrays remain completely in the cache", c.name, len(l.Right))
+			t.Errorf("%s: both arrays remain completely in the cache: %t, want %t", c.name, whole, c.again == 0)
 		}
 	}
 	// With a second way, both arrays fit.

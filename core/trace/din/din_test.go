@@ -82,7 +82,7 @@ func TestLines(t *testing.T) {
 			ref(trace.Load, 1<<64-1), ref(trace.Load, 0x123456789abcdef), {ErrorLine: 3}, ref(trace.Load, 16), {ErrorLine: 5}, ref(trace.Load, 0),
 		}},
 		{"CRLF", "0 10\r\n\r\n1 20\r\n", []outcome{ref(trace.Load, 16), ref(trace.Store, 32)}},
-		{"cut in the last line", "0 10\n1", []outcome{ref(trace.Load, 16), {ErrorLine: 2}}},
+		{"truncated in the last line", "0 10\n1", []outcome{ref(trace.Load, 16), {ErrorLine: 2}}},
 		{"no address", "0 \r\n1 \n2\n", []outcome{{ErrorLine: 1}, {ErrorLine: 2}, {ErrorLine: 3}}},
 		{"nothing", "", nil},
 	} {

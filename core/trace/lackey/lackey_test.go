@@ -111,7 +111,7 @@ func TestLines(t *testing.T) {
 			with(ref(trace.Load, 2, 1), 16, 2),
 			with(ref(trace.Load, 3, 1), 0, 1),
 		}},
-		{"cut in the last line", " L 8,8\n S 1f", []outcome{ref(trace.Load, 8, 8), {ErrorLine: 2}}},
+		{"truncated in the last line", " L 8,8\n S 1f", []outcome{ref(trace.Load, 8, 8), {ErrorLine: 2}}},
 		{"nothing", "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -158,10 +158,10 @@ func TestLongLines(t *testing.T) {
 			b.Take(len(window))
 		}
 		if want := "first xxxxxxxx last"; strings.Join(got, " ") != want {
-			t.Errorf("a line of %+d bytes relative to the limit: lines %v, want %s", extra, got, want)
+			t.Errorf("line length = limit %+d bytes: lines %v, want %s", extra, got, want)
 		}
 		if want := extra > 0; longs > 1 || (longs == 1) != want {
-			t.Errorf("a line of %+d bytes relative to the limit: %d lines were reported as too long", extra, longs)
+			t.Errorf("line length = limit %+d bytes: %d lines were reported as too long", extra, longs)
 		}
 	}
 }

@@ -39,14 +39,14 @@ func TestPartsEqualWhole(t *testing.T) {
 				if part = s.Open(from.Chunk, kinds); from.Rows > 0 {
 					part.Until(from)
 					if _, end := rowsOf(t, part, most); end != trace.ErrThere {
-						t.Fatalf("reading up to %+v: error %v, want ErrThere", from, end)
+						t.Fatalf("Until(%+v): reading ended with %v, want ErrThere", from, end)
 					}
 				}
 			}
 			part.Until(stop)
 			rows, end := rowsOf(t, part, most)
 			if !errors.Is(end, trace.ErrThere) && !(end == io.EOF && stop.Chunk == trace.AtEnd) {
-				t.Fatalf("reading the part up to %+v: error %v, want ErrThere", stop, end)
+				t.Fatalf("Until(%+v) of the part: reading ended with %v, want ErrThere", stop, end)
 			}
 			if got = append(got, rows...); i%2 == 1 {
 				err := error(nil)
@@ -55,7 +55,7 @@ func TestPartsEqualWhole(t *testing.T) {
 				}
 				live.Until(stop)
 				if _, end := rowsOf(t, live, most); err != nil || end != trace.ErrThere && end != io.EOF {
-					t.Fatalf("Pass to %+v: error %v, then %v", stop, err, end)
+					t.Fatalf("Pass and Until(%+v): Pass returned %v, and reading ended with %v", stop, err, end)
 				}
 			}
 		}

@@ -147,7 +147,7 @@ func TestReaderQueuesFewChunks(t *testing.T) {
 			waiting += len(l.queue)
 		}
 		if waiting > 6 {
-			t.Fatalf("%d chunks are queued after %d rows, want at most 6: two turns of three threads", waiting, rows)
+			t.Fatalf("%d chunks are queued after %d rows, want at most 6, two for each of three threads", waiting, rows)
 		}
 	}
 	if rows != len(steps) {

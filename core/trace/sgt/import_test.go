@@ -232,7 +232,7 @@ func realFile(t tracetest.TB, name string) []byte {
 
 func TestImportRealTraces(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left out: -short")
+		t.Skip("skipped: -short")
 	}
 	for name, most := range map[string]float64{"gemm": 0.01, "jacobi2d": 0.01, "sort": 0.4} {
 		file := realFile(t, name)

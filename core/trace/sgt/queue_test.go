@@ -53,7 +53,7 @@ func expanded(t failer, d *decoder) (all []stepAfterRun) {
 				all = append(all, s)
 			}
 		} else if err := d.token(); err != nil {
-			t.Fatalf("error with %d remaining steps: %v", d.steps, err)
+			t.Fatalf("decoding failed with %d remaining steps: %v", d.steps, err)
 		} else {
 			all = append(all, make([]stepAfterRun, d.run)...)
 			all = append(all, d.last)

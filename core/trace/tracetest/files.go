@@ -68,7 +68,7 @@ func DataDir(t TB) string {
 	t.Helper()
 	dir, err := FindData()
 	if err != nil {
-		t.Skip("left out: " + err.Error())
+		t.Skip("skipped: " + err.Error())
 	}
 	return dir
 }

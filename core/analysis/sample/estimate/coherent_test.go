@@ -60,19 +60,19 @@ func TestHoledStackEqualsList(t *testing.T) {
 			if r%4 == 0 {
 				at, here := slow.lose(line)
 				if d, is := fast.invalidate(line); d != at || is != here {
-					t.Fatalf("step %d: the line was invalidated at depth %d, %v, want %d, %v", i, d, is, at, here)
+					t.Fatalf("step %d: invalidate returned depth %d, %v, want depth %d, %v", i, d, is, at, here)
 				}
 				if got := top.invalidate(line); here && at < frontLines && got != at || (!here || at >= frontLines) && got != frontLines {
-					t.Fatalf("step %d: the line was invalidated at depth %d of the front, want %d", i, got, at)
+					t.Fatalf("step %d: invalidate of the front array returned depth %d, want %d", i, got, at)
 				}
 				continue
 			}
 			at, how := slow.access(line)
 			if d, is := fast.access(line); d != at || is != how {
-				t.Fatalf("step %d: the access found the line at depth %d, %v, want %d, %v", i, d, is, at, how)
+				t.Fatalf("step %d: access returned depth %d, %v, want depth %d, %v", i, d, is, at, how)
 			}
 			if got, _ := top.access(line); how == foundHere && got != min(at, frontLines) || how != foundHere && got != frontLines {
-				t.Fatalf("step %d: the access found the line at depth %d of the front, want %d, %v", i, got, at, how)
+				t.Fatalf("step %d: access to the front array returned depth %d; the full stack has the line at depth %d, %v", i, got, at, how)
 			}
 			if r>>40%500 == 0 {
 				again := newHoled()

@@ -77,7 +77,7 @@ func TestCountsAreConsistent(t *testing.T) {
 			p := run(t, spec, &reader{all: all, step: 700})
 			for i := range p.Locality {
 				if got := len(p.Locality[i].Kinds); got != 4 {
-					t.Fatalf("%s: the profile has %d kinds of references", mode, got)
+					t.Fatalf("%s: the profile has %d kinds of references, want 4", mode, got)
 				}
 				for k := range p.Locality[i].Kinds {
 					if got, want := p.Locality[i].Kinds[k].Accesses(), want.Locality[i].Kinds[k].Accesses(); got != want {
