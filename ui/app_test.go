@@ -418,7 +418,7 @@ func TestFocusMovesToExistingElement(t *testing.T) {
 		d.act(func() { d.app.StepWays(1, 9) })
 	}
 	if d.app.Screen.Levels != nil {
-		t.Error("a step beyond the end of the range replaced the preset by custom sizes")
+		t.Error("a step beyond the end of the range replaced the preset with custom sizes")
 	}
 }
 
@@ -459,7 +459,7 @@ func TestAssociativity(t *testing.T) {
 	d.act(func() { d.app.ShowConflicts(true) })
 	d.wants("Conflict misses by sets and ways")
 	if !d.heat.Signed {
-		t.Error("the map of conflict misses is not signed")
+		t.Error("the map of conflict misses does not have a signed scale")
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("sets"), true) })
 	d.wants(`id="table-sets"`, "rows 1 to 20 of 550")
@@ -671,7 +671,7 @@ func TestInterruptedRunResumes(t *testing.T) {
 	d.connect, d.fileOf = d.host, nil
 	d.app.Offer(textItem())
 	if e := d.entries(); d.picked != 1 || len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != want {
-		t.Errorf("kept: %+v, want digest %s", e, want)
+		t.Errorf("kept analyses = %+v, want one complete analysis with the digest %s", e, want)
 	}
 }
 
@@ -911,7 +911,7 @@ func TestRehearse(t *testing.T) {
 	}
 	for i, want := range []string{`id="facts-open"`, `id="level-1"`, `id="capacities"`} {
 		if i >= len(pages) || !strings.Contains(pages[i], want) {
-			t.Errorf("page %d of the %d rehearsed pages lacks %s", i, len(pages), want)
+			t.Errorf("page %d of %d pages that Rehearse builds lacks %s", i, len(pages), want)
 		}
 	}
 }
@@ -975,7 +975,7 @@ func TestSampleAndCores(t *testing.T) {
 	}
 	d.app.Navigate("#" + state.Screen{Open: d.app.Screen.Open, Other: first}.Hash())
 	if how := d.app.how(); !strings.HasPrefix(how, "sampled") {
-		t.Errorf("mark of a comparison with a sample = %s, want sampled", how)
+		t.Errorf("label of a comparison with a sample = %s, want sampled", how)
 	}
 
 	d.settings = state.Settings{Cores: "1,2/3,4"}
@@ -1016,7 +1016,7 @@ func TestUnchangedFileAgain(t *testing.T) {
 	d.app.Navigate("#")
 	d.app.Offer(item)
 	if d.app.Screen.Open != first || len(names()) != 1 || d.app.result == nil || d.app.result.Live {
-		t.Errorf("the same file was opened as %q with the kept analyses %q, want one analysis", d.app.Screen.Open, names())
+		t.Errorf("after the same file was opened again: open analysis = %q, kept analyses = %q; want one analysis", d.app.Screen.Open, names())
 	}
 	if d.act(func() {}); !d.app.CanRepeat() {
 		t.Error("CanRepeat() = false for an analysis whose file was opened again")
@@ -1025,11 +1025,11 @@ func TestUnchangedFileAgain(t *testing.T) {
 	changed.File.Modified++
 	d.app.Offer(changed)
 	if d.app.Screen.Open == first || len(names()) != 2 {
-		t.Errorf("a changed file was opened as %q with the kept analyses %q, want a second analysis", d.app.Screen.Open, names())
+		t.Errorf("after a changed file was opened: open analysis = %q, kept analyses = %q; want a second analysis", d.app.Screen.Open, names())
 	}
 	d.settings.Kinds = "load"
 	d.app.Offer(item)
 	if d.app.Screen.Open == first || len(names()) != 3 {
-		t.Errorf("with changed settings, the file was opened as %q with the kept analyses %q, want a third analysis", d.app.Screen.Open, names())
+		t.Errorf("after the file was opened with changed settings: open analysis = %q, kept analyses = %q; want a third analysis", d.app.Screen.Open, names())
 	}
 }

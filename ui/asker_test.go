@@ -100,7 +100,7 @@ func TestAsker(t *testing.T) {
 	_ = c.Send(workers.Message{Type: workers.TypeAnswer, Job: job, Body: []byte("nonsense")})
 	wants("answer message: byte 0: want version 7 of the protocol; page and worker are from different builds: reload the page")
 	if _, err := c.Receive(); !errors.Is(err, workers.ErrClosed) {
-		t.Errorf("Receive after the end of the asker: %v, want the error for a closed carrier", err)
+		t.Errorf("Receive after the asker has ended: %v, want ErrClosed", err)
 	}
 
 	y := &asker{app: d.app, subject: x.subject, onReply: x.onReply}
@@ -112,7 +112,7 @@ func TestAsker(t *testing.T) {
 	}
 	select {
 	case got := <-took:
-		t.Errorf("the asker accepted the reply %q after its end", got)
+		t.Errorf("the asker accepted the reply %q after it had ended", got)
 	default:
 	}
 }

@@ -112,7 +112,7 @@ func TestCode(t *testing.T) {
 	d.app.Offer(Item{File: fileWith("broken.c", []byte("x\x00"))})
 	d.wants("broken.c is not a text file")
 	if n := len(d.entries()); n != 1 {
-		t.Errorf("kept analyses = %d, want 1: source code was taken for a trace", n)
+		t.Errorf("kept analyses = %d, want 1; source code was opened as a trace", n)
 	}
 
 	d.act(func() { d.app.Search("nowhere") })

@@ -167,9 +167,9 @@ func TestControlsKeepElements(t *testing.T) {
 
 func where(before, after *control) string {
 	if after == nil {
-		return before.place + ", and is gone"
+		return before.place + ", and no longer exists"
 	}
-	return fmt.Sprintf("%s, and is at%s", before.place, after.place)
+	return fmt.Sprintf("%s, and is now at%s", before.place, after.place)
 }
 
 // TestBackUndoesADrag checks that each Back undoes one whole drag or one series of key presses.

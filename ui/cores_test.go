@@ -112,7 +112,7 @@ func TestCoresByWindows(t *testing.T) {
 	d.act(func() { d.app.SetModel("none") })
 	d.predictedAll()
 	if n := len(d.charts["rates"].Series); n != bands {
-		t.Errorf("curves without a model = %d, want %d", n, bands)
+		t.Errorf("curves after the model was set to none = %d, want %d", n, bands)
 	}
 	d.act(func() { d.app.SetInterleave("time") })
 	d.predictedAll()

@@ -117,7 +117,7 @@ func TestFit(t *testing.T) {
 		got := state.Fit(strings.Repeat(letter, state.MostText+1))
 		letters, tail, _ := strings.Cut(got, "…")
 		if len(got) > state.MostText || strings.Trim(letters, letter) != "" || len(letters)%len(letter) != 0 || !strings.HasSuffix(tail, " bytes)") {
-			t.Errorf("Fit(repeated %q) ends with %q, want whole letters and the length", letter, got[len(got)-40:])
+			t.Errorf("Fit(repeated %q) ends with %q, want complete letters and the length in bytes", letter, got[len(got)-40:])
 		}
 	}
 }

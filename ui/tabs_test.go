@@ -289,7 +289,7 @@ func interruptedWith(t *testing.T, k *keeper) *desk {
 func TestOneClickResumes(t *testing.T) {
 	k := &keeper{files: map[string]File{}}
 	d := interruptedWith(t, k)
-	k.Keep("of an analysis that is gone", File{})
+	k.Keep("of a deleted analysis", File{})
 	d.app.Refresh()
 	if len(k.Keys()) != 1 {
 		t.Errorf("keys of stored handles = %q, want 1", k.Keys())

@@ -101,7 +101,7 @@ func TestFileIsCompared(t *testing.T) {
 			t.Errorf("error of a different file = %v, want a difference after %d bytes", err, from)
 		}
 		if len(all) >= from+BlockBytes {
-			t.Errorf("returned bytes = %d, want none from byte %d on, where the first different block begins", len(all), from)
+			t.Errorf("returned %d bytes, want fewer than %d, the end of the first different block", len(all), from+BlockBytes)
 		}
 	})
 }

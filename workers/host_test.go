@@ -357,7 +357,7 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("first progress after the pause = %+[2]v, want the references of %+[1]v", paused, after)
 	}
 	if after.Millis > paused.Millis+100 {
-		t.Errorf("time of the run at the pause = %d ms and after the pause = %d ms, want a time without the pause", paused.Millis, after.Millis)
+		t.Errorf("run time = %d ms at the pause and %d ms after the pause, want a run time that excludes the pause", paused.Millis, after.Millis)
 	}
 	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
 		t.Error("the profile of a run with a pause differs from the profile of a run without a pause")

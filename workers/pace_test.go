@@ -72,7 +72,7 @@ func TestShareOfTime(t *testing.T) {
 			s.ran(cost)
 			now, spent = now.Add(cost), spent+cost
 			if spent > now.Sub(s.began)/20 {
-				t.Fatalf("time of the tasks = %v of %v, want at most a twentieth", spent, now.Sub(s.began))
+				t.Fatalf("the tasks took %v of %v, want at most a twentieth", spent, now.Sub(s.began))
 			}
 		}
 	})

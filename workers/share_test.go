@@ -138,7 +138,7 @@ func TestSharedEqualsOneWorker(t *testing.T) {
 					t.Fatalf("seed %d: with %d workers and segments of %d references, the profile differs from the profile of a run with one worker", seed, count, size)
 				}
 				if count == 1 && crew.started.Load() > 0 {
-					t.Error("a run with one worker has helpers")
+					t.Error("a run with one worker started helpers")
 				}
 				f.asker.Close()
 				crew.running.Wait() // all helpers must end with the run
@@ -147,7 +147,7 @@ func TestSharedEqualsOneWorker(t *testing.T) {
 		}
 	}
 	if total < 250 {
-		t.Errorf("segments sent by all helpers = %d, want more", total)
+		t.Errorf("the helpers sent %d segments, want at least 250", total)
 	}
 }
 

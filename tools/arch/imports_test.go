@@ -189,7 +189,7 @@ func TestAnalysesAreInTheTable(t *testing.T) {
 			case s.dir == framework && child && to != framework+"/contract" && to != framework+"/index":
 				t.Errorf("%s: %s may not import %s: only table.go may import the analyses", at, framework, to)
 			case s.dir != framework && to == framework:
-				t.Errorf("%s: %s may import the contract of %s, but not the package itself", at, s.dir, framework)
+				t.Errorf("%s: %s may import %s/contract, but not %s", at, s.dir, framework, framework)
 			}
 		}
 	}

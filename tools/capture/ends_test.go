@@ -270,7 +270,7 @@ func TestRegions(t *testing.T) {
 			}
 		}
 		if strings.Join(tags, " ") != c.tags {
-			t.Errorf("%s: region marks %v, want %s", c.env, tags, c.tags)
+			t.Errorf("%s: the regions are %v, want %s", c.env, tags, c.tags)
 		}
 	}
 }

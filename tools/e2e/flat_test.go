@@ -95,7 +95,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		for i, h := range after[warm:] {
 			now, slack := of(h)
 			if least = min(least, now); now > least+max(least/10, slack) {
-				t.Errorf("%s: %d after analysis %d, want at most 10 %% more than %d, the value after an earlier analysis", what, now, warm+i+1, least)
+				t.Errorf("%s = %d after analysis %d, want at most 10 %% more than the earlier minimum, %d", what, now, warm+i+1, least)
 			}
 		}
 	}

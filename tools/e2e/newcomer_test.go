@@ -61,7 +61,7 @@ func TestWorkshop(t *testing.T) {
 	p.clickElement("#predict-" + strconv.Itoa(wrong+1))
 	p.waitFor("#level-1")
 	if said := p.textOf("#judgement"); !strings.Contains(said, exercise.Choices[wrong]) || !strings.Contains(said, "The answer is: "+exercise.Choices[exercise.Right]) {
-		t.Errorf("judgement = %q, want the wrong and the right answer", said)
+		t.Errorf("judgement = %q, want the chosen wrong answer and the right answer", said)
 	}
 	p.takeScreenshots("exercise-answer")
 	p.clickElement("#exercise-next")

@@ -124,7 +124,7 @@ func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 		}
 	}
 	if !shared {
-		t.Error("no run was shared with helpers")
+		t.Error("no run used several workers at the same time")
 	}
 }
 

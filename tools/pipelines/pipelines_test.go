@@ -66,7 +66,7 @@ func TestModelMatchesLLVMMCA(t *testing.T) {
 		t.Errorf("steady states differ by %.1f %% on average and %.1f %% in the median, want at most 12 and 2", m, half)
 	}
 	if m := mean(f.pass); m > 5 {
-		t.Errorf("one pass differs from one iteration by %.1f %% on average, want at most 5", m)
+		t.Errorf("the times of one pass differ from the times of llvm-mca by %.1f %% on average, want at most 5", m)
 	}
 }
 

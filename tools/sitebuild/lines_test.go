@@ -79,12 +79,12 @@ func TestDropLines(t *testing.T) {
 		}
 		for _, gone := range []int{recordFiles, recordLines, recordUnit, recordStart} {
 			if after.number(record+gone) != 0 {
-				t.Errorf("function %d still has files and lines", i)
+				t.Errorf("function %d still has tables of files and lines", i)
 			}
 		}
 	}
 	if lines < functions/2 {
-		t.Errorf("only %d of %d functions had lines before", lines, functions)
+		t.Errorf("only %d of %d functions originally had a table of lines", lines, functions)
 	}
 }
 

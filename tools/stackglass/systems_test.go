@@ -306,7 +306,7 @@ func (s *remoteCommand) checkServe() {
 		}
 	}
 	if len(addresses) != 2 {
-		s.Errorf("unexpected addresses of two servers: %v", addresses)
+		s.Errorf("addresses of two servers = %v, want two addresses", addresses)
 	}
 }
 

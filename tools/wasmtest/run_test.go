@@ -43,7 +43,7 @@ func TestRunPassesOnOutputAndExitCode(t *testing.T) {
 		{"files", "-test.run=FindsNoFile", 0, "PASS\n", ""},
 		{"fuzz", "-test.run=FuzzSeeds", 0, "PASS\n", ""},
 		{"bench", "-test.bench=Counts", 0, "BenchmarkCounts", ""},
-		{"log file is left out", "-test.testlogfile=/nowhere/log", 1, "failed as asked", ""},
+		{"log file is ignored", "-test.testlogfile=/nowhere/log", 1, "failed as asked", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestRunPassesOnOutputAndExitCode(t *testing.T) {
 			switch c.name {
 			case "bench":
 				args = append(args, "-test.run=^$", "-test.benchtime=10x")
-			case "log file is left out":
+			case "log file is ignored":
 				args = append(args, "-test.run=Fails")
 			}
 			var stdout, stderr bytes.Buffer

@@ -55,7 +55,7 @@ func TestCodeAddsUp(t *testing.T) {
 			n, marked, without := len(most), 0.0, 0.0
 			for i, row := range order {
 				if slices.Contains(most, row) != (i < n) {
-					t.Errorf("by %q: row %d of the ranking is highlighted wrongly, want only the first %d rows: %v", by, i, n, most)
+					t.Errorf("by %q: row %d of the ranking has the wrong highlight: highlighted rows = %v, want the first %d rows", by, i, most, n)
 				}
 				if i < n {
 					without = marked
@@ -314,7 +314,7 @@ func TestComparedCodeMarksEstimates(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
 	if err != nil || !levels[0].Exact || levels[1].Exact {
-		t.Fatalf("%+v, %v: want an exact level and an estimated level", levels, err)
+		t.Fatalf("levels %+v, error %v, want an exact level and an estimated level", levels, err)
 	}
 	table := (&Comparison{A: v, B: v}).CodeBy(attribution.Function, smallCaches(), "")
 	if table.Rows == 0 {
@@ -413,7 +413,7 @@ func TestSourceGrid(t *testing.T) {
 	view.Loops = func(_ string, line uint32) string { return map[uint32]string{20: "loop of 32"}[line] }
 	g = view.SourceGrid(&Source{Name: "matmul-naive.c", Lines: lines}, "matmul-naive.c", 20)
 	if !strings.HasPrefix(g.After(19), "loop of 32; b constant") || g.After(18) != "" || g.Longest < utf8.RuneCountInString(g.After(19)) {
-		t.Errorf("with a loop in line 20: %q, %q, up to %d characters", g.After(18), g.After(19), g.Longest)
+		t.Errorf("with a loop in line 20: After(18) = %q, After(19) = %q, Longest = %d", g.After(18), g.After(19), g.Longest)
 	}
 	if hot := view.Hot("matmul-naive.c"); !slices.Equal(hot, []uint32{20, 21}) {
 		t.Errorf("hot lines %v", hot)

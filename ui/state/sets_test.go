@@ -175,7 +175,7 @@ func TestCardsOfTables(t *testing.T) {
 		t.Errorf("average = %q, unknown latencies = %q, minimum = %q; want an average in ns and no unknown latency", got.Average, got.Unknown, numberOfID(got.Memory, "least"))
 	}
 	if got := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64}}); got.Average != "" || !strings.Contains(got.Unknown, "memory") {
-		t.Errorf("prediction without latencies: average = %q, unknown latencies = %q; want no average, and memory", got.Average, got.Unknown)
+		t.Errorf("prediction without latencies: average = %q, unknown latencies = %q; want no average, and the latency of memory", got.Average, got.Unknown)
 	}
 }
 

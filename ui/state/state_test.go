@@ -522,7 +522,7 @@ func TestPredictLevels(t *testing.T) {
 	}
 	fixed := v.WithLines([]hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32, Ways: 64}})
 	if answer := predictLevels(v, fixed); answer.Problem != "" {
-		t.Errorf("problem of WithLines(...) = %+v: %s", fixed, answer.Problem)
+		t.Errorf("prediction for the levels %+v of WithLines: problem = %s, want none", fixed, answer.Problem)
 	}
 }
 

@@ -105,10 +105,10 @@ func TestThreadsVector(t *testing.T) {
 	threads := v.Threads()
 	rows := func(bytes uint64) []string { return threads.OwnTable(bytes).Row(0)[1:] }
 	if got := strings.Join(rows(64), " "); got != "5 5 3 2 0 5 1" {
-		t.Errorf("name of a core with one thread = %s", got)
+		t.Errorf("counts in caches of one line = %s, want 5 5 3 2 0 5 1", got)
 	}
 	if got := strings.Join(rows(128), " "); got != "5 4 3 0 1 4 1" {
-		t.Errorf("with two lines: %s", got)
+		t.Errorf("counts in caches of two lines = %s, want 5 4 3 0 1 4 1", got)
 	}
 	if s := threads.OwnSentence(128); !strings.Contains(s, "another thread's store causes 1 of these misses (20\u202f%)") {
 		t.Error(s)

@@ -65,7 +65,7 @@ func TestReadAll(t *testing.T) {
 				f := open(t, newFile(want, 1), from)
 				got, err := io.ReadAll(f)
 				if err != nil || !bytes.Equal(got, want) {
-					t.Errorf("file of %d bytes: read %d bytes, %v", size, len(got), err)
+					t.Errorf("file of %d bytes: read %d bytes, error %v, want the bytes of the file", size, len(got), err)
 				}
 				if f.BytesRead() != uint64(size) || f.Size() != uint64(size) {
 					t.Errorf("file of %d bytes: BytesRead = %d, Size = %d", size, f.BytesRead(), f.Size())

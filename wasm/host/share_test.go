@@ -125,7 +125,7 @@ func TestSharedRun(t *testing.T) {
 					break
 				}
 			}
-			t.Logf("up to %d of %d workers at the same time", most, count)
+			t.Logf("at most %d of %d workers ran at the same time", most, count)
 		}
 	}
 }

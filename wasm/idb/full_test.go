@@ -77,7 +77,7 @@ func TestAnyWriteIsRefused(t *testing.T) {
 				t.Errorf("%s: after the refused write %d, the entry has %d bytes, want the earlier %d (error %v)", name, n, len(data), len(old), err)
 			}
 			if err := write(later); err != nil {
-				t.Errorf("%s: the write after the refused write %d: %v", name, n, err)
+				t.Errorf("%s: the write after the refused write %d failed: %v", name, n, err)
 			}
 		}
 		if refused < 3 {

@@ -116,6 +116,6 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 		}
 	}
 	if kept != 0 || len(read) <= 2*blocks {
-		t.Errorf("bytes of %[2]d blocks that the browser keeps = %[1]d, want 0, and some blocks that were read ahead but not used", kept, len(read))
+		t.Errorf("the browser keeps %d bytes of %d read blocks, want 0 bytes, and more than %d blocks, some of which were read ahead but not used", kept, len(read), 2*blocks)
 	}
 }

@@ -91,7 +91,7 @@ func damageNewest(t *testing.T, s *Store, key string) {
 			part[len(part)/2] ^= 1
 			return putChunk(chunks, g.chunkKey(key, 0), part)
 		}
-		return errors.New("no generation is undamaged")
+		return errors.New("there is no undamaged generation to damage")
 	})
 	if err != nil {
 		t.Fatal(err)

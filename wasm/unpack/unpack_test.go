@@ -192,7 +192,7 @@ func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 		r.port.close()
 	}
 	if !bytes.Equal(got, text) || wordsOf(err) != end {
-		t.Fatalf("%s stream of %d bytes = %d bytes and the error %q, want %d bytes and %q as without a worker", p.Name, len(packed), len(got), wordsOf(err), len(text), end)
+		t.Fatalf("%s stream of %d bytes: read %d bytes and the error %q, want %d bytes and %q, as without a worker", p.Name, len(packed), len(got), wordsOf(err), len(text), end)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	for _, p := range packings {
 		whole := pack(t, p.Name, text)
 		if len(whole) < (ahead+2)*packedBytes || len(text) < ahead*unpackedBytes {
-			t.Fatalf("%s: %d compressed bytes of %d bytes do not fill the window", p.Name, len(whole), len(text))
+			t.Fatalf("%s: %d compressed and %d decompressed bytes do not fill the window", p.Name, len(whole), len(text))
 		}
 		checkSame(t, p, whole, 1<<40)
 		checkSame(t, p, append(bytes.Clone(whole), "and a rest"...), 1<<40)

@@ -77,7 +77,7 @@ func TestPoisonIsDropped(t *testing.T) {
 		w := newWire(js.Global())
 		w.receive(event)
 		if m := <-w.inbox; len(m.bytes) != c.want {
-			t.Errorf("bytes of a message of %[1]d bytes in a buffer of 8 = %[2]d, want %[3]d", c.length, len(m.bytes), c.want)
+			t.Errorf("a message of length %d in a buffer of 8 bytes yields %d bytes, want %d", c.length, len(m.bytes), c.want)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestCloseEndsUnpackers(t *testing.T) {
 	w := newWorkers(t)
 	_, p := unpackedBy(t, w, "mute", strings.NewReader("packed"))
 	if m := p.take(); m.kind != ready {
-		t.Fatalf("kind of the first message = %d, text = %q", m.kind, m.text)
+		t.Fatalf("kind of the first message = %d, text = %q; want the kind ready", m.kind, m.text)
 	}
 	w.Close()
 	if !p.closed || len(w.running) > 0 {

@@ -194,7 +194,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if o := r.variableNamed(t, "table"); o.Bytes != 4000 || o.Place.Line != 5 {
-		t.Errorf("object = %+v, want 4000 bytes, line 5", o)
+		t.Errorf("variable table = %+v, want 4000 bytes, line 5", o)
 	}
 }
 
@@ -339,7 +339,7 @@ func TestProgramEndings(t *testing.T) {
 				}
 			}
 			if r.ending.How != c.how || r.Status != c.status || marks != c.marks {
-				t.Errorf("the program ended with %q and status %d after %d marks; want %q, %d, %d", r.ending.How, r.Status, marks, c.how, c.status, c.marks)
+				t.Errorf("the program ended with %q and status %d after %d stores in mark; want %q, %d, %d", r.ending.How, r.Status, marks, c.how, c.status, c.marks)
 			}
 		})
 	}

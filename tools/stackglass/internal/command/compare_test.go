@@ -273,7 +273,7 @@ func TestCompareProfiles(t *testing.T) {
 func TestCompareSetsListsEveryCache(t *testing.T) {
 	got := stackglass(words(pair + "--on sets --format csv")...)
 	if rows := strings.Count(got.stdout, ",misses,"); got.code != 0 || rows != 17*32 || strings.Count(got.stdout, ",both,") != 2*rows {
-		t.Errorf("%d numbers of sets and ways, but some are not in both tables: %v", rows, got)
+		t.Errorf("%d numbers of sets and ways, want %d, all of them in both tables: %v", rows, 17*32, got)
 	}
 }
 

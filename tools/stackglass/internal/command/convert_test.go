@@ -30,7 +30,7 @@ func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 		want := stackglass(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
 		expectExit(t, stackglass(append(strings.Fields("convert whole.sgt -o c.sgt"), strings.Fields(part)...)...), exitOK)
 		if got := stackglass("curve", "c.sgt", "--format", "csv", "--kinds", "all"); got.stdout != want.stdout {
-			t.Errorf("part %q of a container has a different curve: %s", part, got)
+			t.Errorf("converting a container with the options %q changes the curve: %s", part, got)
 		}
 	}
 }

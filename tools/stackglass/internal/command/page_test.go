@@ -202,7 +202,7 @@ func (p *pageRun) caches(h hierarchy.Hierarchy, options []string) {
 		}
 	}
 	if cycles := tableRows(d, "amat"); len(cycles) == 1 && page.Average != "" {
-		p.Errorf("the command's average access time is a table: %v", cycles)
+		p.Errorf("the command prints the average access time as a table: %v", cycles)
 	} else if amat, is := d["amat"].(map[string]any); is {
 		p.compareNumber("average access time", fmt.Sprintf("%.6f", page.Prediction.AverageCycles), amat["cycles"], func(x float64) string { return fmt.Sprintf("%.6f", x) })
 	}
@@ -306,7 +306,7 @@ func (p *pageRun) code(h hierarchy.Hierarchy, options []string) {
 func (p *pageRun) checkTableExports(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	if t == nil || !t.Exports() {
-		p.Errorf("%s %s: the page exports nothing: %+v", verb, options, t)
+		p.Errorf("%s %s: the page does not export the table %+v", verb, options, t)
 		return
 	}
 	p.checkExport(t.CSV(), verb, append(options, "--format", "csv")...)
@@ -341,7 +341,7 @@ func (p *pageRun) locality() {
 	}
 	for _, row := range tableRows(p.commandAnswer("curve", "--steps"), "steps") {
 		if want := bareNumber("from " + state.Percent(row["miss_ratio_below"].(float64)) + " to " + state.Percent(row["miss_ratio"].(float64))); !strings.Contains(text, want) {
-			p.Errorf("the page says %q, want the step %q of the command", text, want)
+			p.Errorf("the page says %q, want the command's step %q in it", text, want)
 		}
 	}
 	for _, row := range tableRows(p.commandAnswer("sets", "--causes"), "causes") {
@@ -412,7 +412,7 @@ func (p *pageRun) communication() {
 		cache := tableRows(p.commandAnswer("communication", "--cache", "L1=32KiB,full"), "caches")[0]
 		want := state.Count(cache["cache_to_cache"].(float64)) + " of " + state.Count(cache["transfers"].(float64)) + " line transfers ("
 		if page := c.SourceSentence(32 << 10); cache["transfers"] != 0.0 && !strings.HasPrefix(page, want) {
-			p.Errorf("origins of lines: the page says %q, the command prints %v", page, cache)
+			p.Errorf("sources of line transfers: the page says %q, the command prints %v", page, cache)
 		}
 	}
 }
@@ -583,10 +583,10 @@ func TestPartialDiagnosis(t *testing.T) {
 	}
 	d, err := run.Answer(q)
 	if err != nil || !bytes.Equal(d.JSON(), want.JSON()) {
-		t.Errorf("%v, and the diagnosis with progress is\n%s\nwant\n%s", err, d.JSON(), want.JSON())
+		t.Errorf("error %v, and the diagnosis with progress is\n%s\nwant\n%s", err, d.JSON(), want.JSON())
 	}
 	if tried == 0 || !reflect.DeepEqual(last.Tables[1].Rows, d.Tables[1].Rows) {
-		t.Errorf("after %g changes, the findings are %v, at the end %v", tried, last.Tables[1].Rows, d.Tables[1].Rows)
+		t.Errorf("the last progress, after %g changes, has the findings %v, want the final findings %v", tried, last.Tables[1].Rows, d.Tables[1].Rows)
 	}
 }
 

@@ -90,7 +90,7 @@ func damageNewest(t *testing.T, f *Folder, key string) {
 		}
 		return
 	}
-	t.Fatal("no generation is intact")
+	t.Fatal("there is no intact generation to damage")
 }
 
 func TestOnlyTwoGenerationsAreKept(t *testing.T) {
@@ -118,7 +118,7 @@ func TestPartlyWrittenGenerations(t *testing.T) {
 			t.Fatal(err)
 		}
 		torn := whole[:rapid.IntRange(0, len(whole)-1).Draw(r, "bytes that reached the disk")]
-		if rapid.Bool().Draw(r, "with zeros for the rest") {
+		if rapid.Bool().Draw(r, "zeros instead of the remaining bytes") {
 			torn = append(bytes.Clone(torn), make([]byte, len(whole)-len(torn))...)
 		}
 		if bytes.Equal(torn, whole) {

@@ -53,14 +53,14 @@ func analyzeWithin(t *testing.T, r trace.Reader, memory uint64) *profile.Profile
 		err = runner.Step()
 		if time.Since(told) > 30*time.Second {
 			told = time.Now()
-			t.Logf("%v: %+v, at most %d MB so far", time.Since(begin).Round(time.Second), runner.Progress(), peakMemory()>>20)
+			t.Logf("%v: %+v, peak memory %d MB", time.Since(begin).Round(time.Second), runner.Progress(), peakMemory()>>20)
 		}
 	}
 	if err != io.EOF {
 		t.Fatal(err)
 	}
 	p := runner.Finish(profile.State{})
-	t.Logf("%d references in %v, at most %d MB", p.Totals.AllReferences(), time.Since(begin).Round(time.Millisecond), peakMemory()>>20)
+	t.Logf("%d references in %v, peak memory %d MB", p.Totals.AllReferences(), time.Since(begin).Round(time.Millisecond), peakMemory()>>20)
 	return p
 }
 

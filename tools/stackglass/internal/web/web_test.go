@@ -95,7 +95,7 @@ func TestCacheHeaders(t *testing.T) {
 	plain := answer(t, "GET", "http://localhost/", nil)
 	packed := answer(t, "GET", "http://localhost/", map[string]string{"Accept-Encoding": "br"})
 	if plain.Header.Get("ETag") == packed.Header.Get("ETag") {
-		t.Error("the plain and the compressed file have the same tag")
+		t.Error("the plain and the compressed file have the same ETag")
 	}
 	for path, want := range map[string]string{"/": policy.Ask, "/assets/a.wasm": policy.Forever} {
 		if got := answer(t, "GET", "http://localhost"+path, nil).Header.Get("Cache-Control"); got != want {
@@ -104,11 +104,11 @@ func TestCacheHeaders(t *testing.T) {
 	}
 	again := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": plain.Header.Get("ETag")})
 	if again.StatusCode != http.StatusNotModified {
-		t.Errorf("unexpected status for a request with the tag of the file: %d", again.StatusCode)
+		t.Errorf("unexpected status for a request with the ETag of the file: %d", again.StatusCode)
 	}
 	other := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": packed.Header.Get("ETag")})
 	if other.StatusCode != http.StatusOK {
-		t.Errorf("unexpected status for a request with a different tag: %d", other.StatusCode)
+		t.Errorf("unexpected status for a request with a different ETag: %d", other.StatusCode)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestDeviceIsWrittenNotReplaced(t *testing.T) {
 	}
 	after, err := os.Stat("/dev/full")
 	if err != nil || after.Mode() != st.Mode() {
-		t.Errorf("/dev/full was %v, is %v (%v)", st.Mode(), after.Mode(), err)
+		t.Errorf("the mode of /dev/full was %v, and is now %v (%v)", st.Mode(), after.Mode(), err)
 	}
 }
 
