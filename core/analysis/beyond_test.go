@@ -78,10 +78,10 @@ func TestSpillFailure(t *testing.T) {
 			t.Fatal("Spill returned false, want true")
 		}
 		if err := runner.Step(); !errors.Is(err, stacktest.ErrShelf) {
-			t.Errorf("if call %d of the spill store fails, the run ends with %v, want the spill store's error", fails, err)
+			t.Errorf("if call %d to the spill store fails, the run ends with %v, want the spill store's error", fails, err)
 		}
 		if p := checked(t, runner.Finish(profile.State{})); !p.State.Partial || p.Locality[0].Lines() == 0 {
-			t.Errorf("if call %d of the spill store fails, the profile has the state %+v and %d lines", fails, p.State, p.Locality[0].Lines())
+			t.Errorf("if call %d to the spill store fails, the profile has the state %+v and %d lines", fails, p.State, p.Locality[0].Lines())
 		}
 	}
 }

@@ -104,15 +104,15 @@ func TestBudgetFailure(t *testing.T) {
 		p := checked(t, runner.Finish(profile.State{}))
 		if shelf.Calls() < fails {
 			if fails < 20 || p.State.Partial {
-				t.Fatalf("the run made %d calls of the spill store and ended in state %v", shelf.Calls(), p.State)
+				t.Fatalf("the run made %d calls to the spill store and ended in state %v", shelf.Calls(), p.State)
 			}
 			return
 		}
 		if !errors.Is(err, stacktest.ErrShelf) {
-			t.Fatalf("if call %d of the spill store fails, the run ends with %v", fails, err)
+			t.Fatalf("if call %d to the spill store fails, the run ends with %v", fails, err)
 		}
 		if !p.State.Partial || !strings.Contains(p.State.Reason, stacktest.ErrShelf.Error()) {
-			t.Fatalf("if call %d of the spill store fails, the profile has the state %+v", fails, p.State)
+			t.Fatalf("if call %d to the spill store fails, the profile has the state %+v", fails, p.State)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestFootprintEqualsMeanOfWindows(t *testing.T) {
 				t.Fatalf("seed %d: the average footprint is %v lines in windows of %d accesses, want %v", seed, got, w, want)
 			}
 			if want := meanOfWindows(lines, w+1) - meanOfWindows(lines, w); math.Abs(growth-want) > 1e-9*got {
-				t.Fatalf("seed %d: an access more than %d adds %v lines, want %v", seed, w, growth, want)
+				t.Fatalf("seed %d: if windows of %d accesses grow by one access, their average footprint grows by %v lines, want %v", seed, w, growth, want)
 			}
 		}
 	}

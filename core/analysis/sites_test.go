@@ -839,7 +839,7 @@ func TestDistanceBins(t *testing.T) {
 	for _, d := range []uint32{0, 3, 4, 5, 15, 16, 19, 20, 1 << 20, 1<<32 - 2} {
 		bin := profile.SiteBin(d)
 		if width := profile.SiteBinFrom(bin+1) - profile.SiteBinFrom(bin); d >= 4 && width != 1<<(bits.Len32(d)-3) {
-			t.Errorf("the bin of distance %d has a width of %d", d, width)
+			t.Errorf("the bin of distance %d has a width of %d, want %d", d, width, 1<<(bits.Len32(d)-3))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestVerbs(t *testing.T) {
 		}
 		names = append(names, v.Name)
 		if v.Machine != UsualCaches && len(v.Usual) > 0 {
-			t.Errorf("%s: Machine is %d with usual caches %q, which contradict each other", v.Name, v.Machine, v.Usual)
+			t.Errorf("%s: Machine = %d contradicts the usual caches %q", v.Name, v.Machine, v.Usual)
 		}
 		for i, a := range v.Args {
 			if v.Arg(a.Name) != &v.Args[i] || a.Help == "" || a.Name == machine || a.Name == brief {
@@ -30,7 +30,7 @@ func TestVerbs(t *testing.T) {
 			}
 			if a.Default != "" {
 				if err := a.check([]string{a.Default}); err != nil {
-					t.Errorf("%s: the default of %s: %v", v.Name, a.Name, err)
+					t.Errorf("%s: the default of the argument %s is invalid: %v", v.Name, a.Name, err)
 				}
 			}
 		}

@@ -182,7 +182,7 @@ func TestBlocksAndMemory(t *testing.T) {
 		t.Errorf("functions %+v", c.Functions)
 	}
 	if !c.Touched || c.Usage[9] != 8 || c.Usage[10] != 80 || c.UniqueBytes != 80 {
-		t.Errorf("memory usage %v of %d unique bytes, want 8, 80 of 80", c.Usage, c.UniqueBytes)
+		t.Errorf("memory usage %v and %d unique bytes, want the usages 8 and 80, and 80 unique bytes", c.Usage, c.UniqueBytes)
 	}
 	if len(c.Tallies) != 2 || c.Tallies[0].Name != "64-bit integers" || c.Tallies[1].Kind != profile.StoreTypes {
 		t.Errorf("types %+v", c.Tallies)

@@ -41,7 +41,7 @@ func TestCachedNodesChangeNothing(t *testing.T) {
 			_ = numbered.Consume(&view)
 		}
 		if !reflect.DeepEqual(forgetful.Finish(), want) {
-			t.Fatalf("clearing the cache of different nodes changes the tree")
+			t.Fatalf("clearing the cache of comparisons between nodes changes the tree")
 		}
 		if !reflect.DeepEqual(numbered.Finish(), want) {
 			t.Fatalf("renumbering nodes changes the tree")

@@ -127,7 +127,7 @@ func TestAddCounters(t *testing.T) {
 	once, twice := a.Program(), sum.Program()
 	for i := range once {
 		if twice[i] != 2*once[i] {
-			t.Errorf("counter %d: the sum of %d and the same count is %d", i, once[i], twice[i])
+			t.Errorf("counter %d: the sum of %d and %[2]d is %[3]d", i, once[i], twice[i])
 		}
 	}
 	if len(sum.Functions) != 2 || sum.Tallies[2].Count != 4 || sum.Tallies[1].Count != 8 || sum.Tallies[5].Count != 12 || sum.Tallies[6].Bytes != 24 {

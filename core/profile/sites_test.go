@@ -184,7 +184,7 @@ func TestSiteBins(t *testing.T) {
 	for bin := range profile.SiteBins {
 		from, next := profile.SiteBinFrom(bin), profile.SiteBinFrom(bin+1)
 		if from >= next || profile.SiteBin(uint32(from)) != bin || profile.SiteBin(uint32(next-1)) != bin {
-			t.Errorf("bin %d covers the distances from %d up to %d, but SiteBin returns %d and %d for the first and the last", bin, from, next, profile.SiteBin(uint32(from)), profile.SiteBin(uint32(next-1)))
+			t.Errorf("bin %d contains the distances from %d to %d, but SiteBin returns %d and %d for these two distances", bin, from, next-1, profile.SiteBin(uint32(from)), profile.SiteBin(uint32(next-1)))
 		}
 	}
 	if end := profile.SiteBinFrom(profile.SiteBins); end != 1<<32 {

@@ -47,7 +47,7 @@ func TestCancelledThreads(t *testing.T) {
 						t.Fatal(err)
 					}
 					if n := loads[i+1]; made < c.least || c.exact && made != c.least || (cancelled == 1) != c.cancelled {
-						t.Errorf("thread %d made %d loads, cancelled: %d; want at least %d (exactly: %v), cancelled: %v", i+1, made, cancelled, c.least, c.exact, c.cancelled)
+						t.Errorf("thread %d made %d loads, want at least %d (exactly: %t); cancelled = %t, want %t", i+1, made, c.least, c.exact, cancelled == 1, c.cancelled)
 					} else if n != made && (c.state != "asynchronous" || n != made+1) {
 						// Asynchronous cancellation may occur between a load and the increment of
 						// the counter for that load.

@@ -87,7 +87,7 @@ func TestEveryInterruption(t *testing.T) {
 			for name, times := range map[string]int{"interrupted": n.interrupted, "nothing": n.interrupted, "handler": n.handler, "inner": n.inner} {
 				all := rows[name]
 				if len(all) == 0 || len(all)%times != 0 {
-					t.Fatalf("function %s has %d records in %d calls, want the same number in each call", name, len(all), times)
+					t.Fatalf("function %s has %d records in %d calls, want a multiple of the number of calls", name, len(all), times)
 				}
 				one := len(all) / times
 				for i := range times {

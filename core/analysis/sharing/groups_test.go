@@ -92,7 +92,7 @@ func TestGroupsEqualLists(t *testing.T) {
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {
-		t.Fatalf("the profile has %d domains, want the domain of all cores and %v", len(s.Domains), domains)
+		t.Fatalf("the profile has %d domains, want a domain of all cores, and the requested domains %v", len(s.Domains), domains)
 	}
 	for i, domain := range domains {
 		var members []int

@@ -426,7 +426,7 @@ func TestStandardErrors(t *testing.T) {
 			t.Errorf("%s: %d of %d samples are within two standard errors", c.Name, within, seeds)
 		}
 		if ratio := math.Sqrt(squares / offs); ratio < 0.7 || ratio > 1.4 {
-			t.Errorf("%s: the errors are %v times the stated errors", c.Name, ratio)
+			t.Errorf("%s: the errors are %v times the estimated standard errors, want 0.7 to 1.4 times", c.Name, ratio)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func TestErrors(t *testing.T) {
 	}
 	var damage *trace.DamageError
 	if err := r.Next(b); !errors.As(err, &damage) || !damage.Cut || damage.Offset != 128 {
-		t.Errorf("error %v, want a DamageError with a cut after 128 bytes", err)
+		t.Errorf("error %v, want a DamageError that reports truncation after 128 bytes", err)
 	}
 }
 

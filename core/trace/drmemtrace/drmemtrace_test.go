@@ -141,7 +141,7 @@ func TestErrors(t *testing.T) {
 		}
 		var damage *trace.DamageError
 		if err := r.Next(b); !errors.As(err, &damage) || !damage.Cut || damage.Offset != 36 {
-			t.Errorf("error %v, want a DamageError with a cut after 36 bytes", err)
+			t.Errorf("error %v, want a DamageError that reports truncation after 36 bytes", err)
 		}
 	}
 }

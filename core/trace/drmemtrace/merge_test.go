@@ -156,7 +156,7 @@ func TestMergeReportsDamage(t *testing.T) {
 	_, err := io.ReadAll(Merge([]Part{{"a", strings.NewReader(whole)}, {"b", strings.NewReader(whole[:17])}}))
 	var damage *trace.DamageError
 	if !errors.As(err, &damage) || damage.File != "b" || !damage.Cut || damage.Offset != RecordBytes {
-		t.Errorf("error %v, want a cut in part b", err)
+		t.Errorf("error %v, want an error that reports the truncation of b", err)
 	}
 	failed := errors.New("failed")
 	_, err = io.ReadAll(Merge([]Part{{"a", iotest.ErrReader(failed)}, {"b", strings.NewReader(whole)}}))

@@ -331,7 +331,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("file cut off at byte %d: %d rows, want %d", cut, b.Len(), want)
 		}
 		if err != nil && !(errors.As(err, &damage) && damage.Cut) {
-			t.Errorf("file cut off at byte %d: error %v, want a DamageError with a cut", cut, err)
+			t.Errorf("file cut off at byte %d: error %v, want a DamageError that reports truncation", cut, err)
 		}
 	}
 }

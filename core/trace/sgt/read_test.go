@@ -246,7 +246,7 @@ func TestCutAnywhere(t *testing.T) {
 		got, end := rowsOf(t, r, 64)
 		var damage *trace.DamageError
 		if !errors.As(end, &damage) || !damage.Cut {
-			t.Fatalf("file cut off at byte %d of %d: error %v, want a DamageError with a cut", cut, len(file), end)
+			t.Fatalf("file cut off at byte %d of %d: error %v, want a DamageError that reports truncation", cut, len(file), end)
 		}
 		if len(got) > len(whole) || !isSubsequence(got, whole) {
 			t.Fatalf("file cut off at byte %d: the reader returned %d rows that are not a part of the trace", cut, len(got))

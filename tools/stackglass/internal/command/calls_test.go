@@ -273,7 +273,7 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 		}
 		for _, f := range graphs(state.CallsFunction, row["file"]+":"+row["line"]+":"+name) {
 			if all, _ := frameSums(f); all[name] != inclusive[name] {
-				t.Errorf("flame graph %s of function %s: %d %s, want %d", f.ID, name, all[name], event, inclusive[name])
+				t.Errorf("flame graph %s of function %s: %s = %d, want %d", f.ID, name, event, all[name], inclusive[name])
 			}
 		}
 	}
