@@ -36,7 +36,7 @@ func TestEncodeStart(t *testing.T) {
 		want := drawStart(t)
 		got, err := DecodeStart(want.Encode())
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("got %+v, %v, want %+v", got, err, want)
+			t.Fatalf("DecodeStart = %+v, error %v, want %+v", got, err, want)
 		}
 	})
 }
@@ -47,7 +47,7 @@ func TestEncodeEveryField(t *testing.T) {
 	check := func(name string, want any, decode func() (any, error)) {
 		got, err := decode()
 		if err != nil || !reflect.DeepEqual(got, reflect.ValueOf(want).Elem().Interface()) {
-			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, want)
+			t.Errorf("%s: decoding returned %+v, error %v, want %+v", name, got, err, want)
 		}
 	}
 	var s Start

@@ -541,7 +541,7 @@ func TestParseAnalyses(t *testing.T) {
 	} {
 		got, err := analysis.ParseAnalyses(text)
 		if err != nil || got != want {
-			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
+			t.Errorf("ParseAnalyses(%q) = %v, error %v, want %v", text, got, err, want)
 		}
 		if again, err := analysis.ParseAnalyses(got.String()); err != nil || again != got {
 			t.Errorf("%s is formatted as %q, which is parsed as %v, %v", text, got.String(), again, err)
@@ -549,7 +549,7 @@ func TestParseAnalyses(t *testing.T) {
 	}
 	for _, text := range []string{"", "count", "locality,", "default,counters"} {
 		if got, err := analysis.ParseAnalyses(text); err == nil {
-			t.Errorf("%q: %v, want an error", text, got)
+			t.Errorf("ParseAnalyses(%q) = %v, want an error", text, got)
 		}
 	}
 }

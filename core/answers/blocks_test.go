@@ -51,11 +51,11 @@ func wantCells(t *testing.T, table report.Table, column string, want ...string) 
 	t.Helper()
 	got := cells(&table, column)
 	if len(got) != len(want) {
-		t.Fatalf("%s: %q, want %q", column, got, want)
+		t.Fatalf("column %s = %q, want %q", column, got, want)
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			t.Errorf("%s: %q, want %q", column, got, want)
+			t.Errorf("column %s = %q, want %q", column, got, want)
 		}
 	}
 }

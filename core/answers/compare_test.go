@@ -199,7 +199,7 @@ func TestRowsMatchByName(t *testing.T) {
 		table := joined.Brief("")
 		_, rows, _ := strings.Cut(string(table.CSV()), "\n")
 		if got := strings.Join(strings.Split(strings.TrimSpace(rows), "\n"), " "); got != c.want || c.says == "" != (joined.Doubt == "") || !strings.Contains(joined.Doubt, c.says) {
-			t.Errorf("%s (%s), want %s (%s)", got, joined.Doubt, c.want, c.says)
+			t.Errorf("the table is %s with the warning %q, want %s with the warning %q", got, joined.Doubt, c.want, c.says)
 		}
 	}
 }

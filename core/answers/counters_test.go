@@ -97,7 +97,7 @@ func TestNarrowCounters(t *testing.T) {
 	at, from := narrow.Index("flops"), whole.Index("flops")
 	for i := range whole.Rows {
 		if !report.Equal(narrow.Rows[i][at], whole.Rows[i][from]) {
-			t.Errorf("row %d: %v, want %v", i, narrow.Rows[i][at], whole.Rows[i][from])
+			t.Errorf("flops in row %d = %v, want %v", i, narrow.Rows[i][at], whole.Rows[i][from])
 		}
 	}
 }

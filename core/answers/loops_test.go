@@ -29,7 +29,7 @@ func TestAllocatedAt(t *testing.T) {
 	}
 	for i, want := range []string{"a", "", "", ""} {
 		if got := l.Arrays(i)[0].Name; got != want {
-			t.Errorf("array %d: %q, want %q", i, got, want)
+			t.Errorf("name of the array of loop %d = %q, want %q", i, got, want)
 		}
 	}
 	vector := &profile.DataObject{File: "vector.tcc", Line: 453, Function: "grow"}

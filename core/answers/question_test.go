@@ -62,7 +62,7 @@ func TestInvalidWords(t *testing.T) {
 		"machine=a,machine=b,=c": `"=c"`,
 	} {
 		if _, err := ReadModelQuestion(strings.Split(text, ",")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want an error with %q", text, err, want)
+			t.Errorf("ReadModelQuestion of %s: error %v, want an error with %q", text, err, want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestShortNames(t *testing.T) {
 	} {
 		got := ShortNames([]string{name}, 34)[name]
 		if got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+			t.Errorf("short name of %s = %s, want %s", name, got, want)
 		}
 	}
 	two := []string{"f(a_long_type, a_long_type)", "f(a_long_type, another_type)"}

@@ -52,7 +52,7 @@ func TestSourceLoops(t *testing.T) {
 	t1 := l.Table(of)
 	for key, want := range map[string]string{"threads": "3", "loops": "3", "runs": "30", "least_trips": "4", "most_trips": "6", "own_references": "150"} {
 		if got := t1.Rows[1][t1.Index(key)].Plain(); got != want {
-			t.Errorf("%s is %s, want %s", key, got, want)
+			t.Errorf("column %s = %s, want %s", key, got, want)
 		}
 	}
 	// Nests are ranked by cost.

@@ -111,7 +111,7 @@ func TestParseErrors(t *testing.T) {
 	} {
 		_, err := Parse(strings.Fields(words))
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want an error with %q", words, err, want)
+			t.Errorf("Parse(%q): error %v, want an error with %q", words, err, want)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestDefaultMachine(t *testing.T) {
 	q := New(&Verb{Machine: UsualCaches})
 	want := hierarchy.Presets()[0]
 	if got := q.Caches(); got.Name != want.Name || !slices.Equal(got.Lines(), want.Lines()) {
-		t.Errorf("%s: %q, want %s: %q", got.Name, got.Lines(), want.Name, want.Lines())
+		t.Errorf("default hierarchy = %s, %q, want %s, %q", got.Name, got.Lines(), want.Name, want.Lines())
 	}
 	q.Machine.Threads, want.Threads = hierarchy.OnOneCore, hierarchy.OnOneCore
 	if got := q.Caches(); !slices.Equal(got.Lines(), want.Lines()) {

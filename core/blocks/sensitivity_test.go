@@ -46,7 +46,7 @@ func TestSensitivityEqualsDifferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want, _ := base.Float64(); math.Abs(total-want) > (c.Error+1e-12)*want {
-			t.Fatalf("total %g, want %g", total, want)
+			t.Fatalf("total = %g, want %g", total, want)
 		}
 		for _, in := range list {
 			w, leaves := s.Weights(in.Block)

@@ -145,7 +145,7 @@ func TestSheetErrors(t *testing.T) {
 	} {
 		_, err := sheetOf(t, p, text)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("file %q: error %v, want an error with %s", text, err, want)
 		}
 	}
 }

@@ -189,7 +189,7 @@ func TestOpenExplainsErrors(t *testing.T) {
 		"no function": {nil, nil, "no blocks"},
 	} {
 		if _, err := costmodel.Open(of.profile, "a.ll", of.module); err == nil || !strings.Contains(err.Error(), of.want) {
-			t.Errorf("%s: %v, want %q", name, err, of.want)
+			t.Errorf("%s: Open returned error %v, want an error with %q", name, err, of.want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestCompleteLatencies(t *testing.T) {
 		}
 		for i, got := range latenciesOf(h) {
 			if want := c.want[i]; want > 0 && got != want {
-				t.Errorf("%v: %v, want %v", latenciesOf(c.h), latenciesOf(h), c.want)
+				t.Errorf("latencies %v were completed to %v, want %v", latenciesOf(c.h), latenciesOf(h), c.want)
 			}
 		}
 		if (text == "") != (c.names == "") || !strings.Contains(text, c.names) {

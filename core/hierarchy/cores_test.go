@@ -73,7 +73,7 @@ func TestCoresWithoutSharedLines(t *testing.T) {
 					t.Fatalf("%s of core %d: %+v, want %+v", want.Cache, n, l, want)
 				}
 				if got.Levels[i].Method != want.Method || got.Levels[i].Beside != want.Beside {
-					t.Fatalf("%s: %s, want %s", want.Cache, got.Levels[i].Method, want.Method)
+					t.Fatalf("%s: method %s, want %s", want.Cache, got.Levels[i].Method, want.Method)
 				}
 			}
 			misses += alone.MemoryAccesses
@@ -211,7 +211,7 @@ func TestTraceWithoutThreadNumbers(t *testing.T) {
 		p.Totals.Threads = threads
 		_, warnings, err := hierarchy.NewAsker(p).Predict(h, nil)
 		if err != nil || strings.Count(join(warnings), "thread") != 1 || !strings.Contains(join(warnings), words) {
-			t.Errorf("threads %v: %q, %v; want %q", threads, warnings, err, words)
+			t.Errorf("threads %v: warnings %q, error %v, want one warning about threads, with %q", threads, warnings, err, words)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestOneCore(t *testing.T) {
 		single.Sharing = nil
 		want, wantWarnings, wantErr := hierarchy.NewAsker(&single).Predict(k.h, nil)
 		if err != nil || wantErr != nil || got.Cores != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(gotWarnings, wantWarnings) {
-			t.Errorf("%+v %v, want %+v %v", got, gotWarnings, want, wantWarnings)
+			t.Errorf("prediction %+v with the warnings %v, want %+v with the warnings %v", got, gotWarnings, want, wantWarnings)
 		}
 		if strings.Contains(join(gotWarnings), "assumes that all threads") {
 			t.Errorf("warnings %v", gotWarnings)
@@ -262,7 +262,7 @@ func TestPredictSumsCores(t *testing.T) {
 	got, _, err := hierarchy.Predict(several, h)
 	want, _, wantErr := hierarchy.NewAsker(several).Predict(h, nil)
 	if err != nil || wantErr != nil || !reflect.DeepEqual(got, want.Prediction) {
-		t.Errorf("%+v %v, want %+v %v", got, err, want.Prediction, wantErr)
+		t.Errorf("prediction %+v, error %v, want %+v, error %v", got, err, want.Prediction, wantErr)
 	}
 }
 

@@ -216,7 +216,7 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-9 {
-			t.Errorf("%s %v, want %v", what, got, want)
+			t.Errorf("%s = %v, want %v", what, got, want)
 		}
 	}
 	near("average cycles", got.AverageCycles, want)
@@ -449,7 +449,7 @@ func TestParseCache(t *testing.T) {
 		"L1=99999999999T,8", "L1=32KiB,7", "L1=32KiB,8,60", "L1=32XB,8", "L1=32KiB,8,latency", "L1=32KiB,8,latency=-4", "L1=32KiB,8,latency=NaN",
 		"L1=32KiB,8,latency=4,latency=5", "L1=32KiB,8,plru,lru", "L1=32KiB,8,bandwidth=1e400", "L1=32KiB,8,shared=0", "L1=32KiB,8,shared=ALL", "L1=32KiB,8,hashed,64", "L1=32KiB,8,", "L1=32KiB,8,colour=red"} {
 		if c, err := hierarchy.ParseCache(s); err == nil {
-			t.Errorf("%q: %+v, want an error", s, c)
+			t.Errorf("ParseCache(%q) = %+v, want an error", s, c)
 		}
 	}
 }
@@ -468,7 +468,7 @@ func TestParseMemory(t *testing.T) {
 	}
 	for _, s := range []string{"", "latency", "latency=0", "shared=4", "hashed", "latency=1,latency=2", "latency=1,plru"} {
 		if m, err := hierarchy.ParseMemory(s); err == nil {
-			t.Errorf("%q: %+v, want an error", s, m)
+			t.Errorf("ParseMemory(%q) = %+v, want an error", s, m)
 		}
 	}
 }
@@ -484,7 +484,7 @@ func FuzzParseCache(f *testing.F) {
 		if err != nil {
 			var option *trace.OptionError
 			if !errors.As(err, &option) {
-				t.Fatalf("%q: %T, want an option error", s, err)
+				t.Fatalf("ParseCache(%q): error of type %T, want an OptionError", s, err)
 			}
 			return
 		}
@@ -503,12 +503,12 @@ func TestParseSize(t *testing.T) {
 		"1m": 1 << 20, "1MB": 1 << 20, "2GiB": 2 << 30, "1tb": 1 << 40, "64B": 64, "64b": 64, "0": 0,
 	} {
 		if got, err := hierarchy.ParseSize(s); err != nil || got != want {
-			t.Errorf("%q: %d, %v; want %d", s, got, err, want)
+			t.Errorf("ParseSize(%q) = %d, error %v, want %d", s, got, err, want)
 		}
 	}
 	for _, s := range []string{"", "B", "KiB", "32i", "32ib", "32iB", "32X", "32bk", "32KK", "-1", "1.5K", "16777216T", "32Ki B"} {
 		if got, err := hierarchy.ParseSize(s); err == nil {
-			t.Errorf("%q: %d, want an error", s, got)
+			t.Errorf("ParseSize(%q) = %d, want an error", s, got)
 		}
 	}
 }
@@ -568,7 +568,7 @@ func TestPresetInclusionPolicies(t *testing.T) {
 			got = append(got, words[c.Inclusion])
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %s, want %s", name, strings.Join(got, " "), want)
+			t.Errorf("inclusion policies of %s = %s, want %s", name, strings.Join(got, " "), want)
 		}
 	}
 	if c, err := hierarchy.ParseCache("L2=4KiB,8"); err != nil || c.Inclusion != hierarchy.NonInclusive {

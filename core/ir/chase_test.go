@@ -153,11 +153,11 @@ done:
 	}
 	for name, list := range want {
 		if len(got[name]) != len(list) {
-			t.Fatalf("%s: %v, want %v", name, got[name], list)
+			t.Fatalf("function %s: %v, want %v", name, got[name], list)
 		}
 		for i := range list {
 			if got[name][i] != list[i] {
-				t.Errorf("%s: %v, want %v", name, got[name], list)
+				t.Errorf("function %s: %v, want %v", name, got[name], list)
 			}
 		}
 	}

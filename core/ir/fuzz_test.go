@@ -111,7 +111,7 @@ func TestRareFunctions(t *testing.T) {
 			}
 		}
 		if (why == "") != (s.why == "") || !strings.HasPrefix(why, s.why) {
-			t.Errorf("%s: %q, want %q", s.name, why, s.why)
+			t.Errorf("%s: reason %q, want %q", s.name, why, s.why)
 		}
 		if (why == "") != (len(r.Program.Functions) == 1) {
 			t.Errorf("%s: %d functions", s.name, len(r.Program.Functions))
@@ -130,7 +130,7 @@ func TestInvalidModules(t *testing.T) {
 	} {
 		_, err := Instrument([]byte(text), Options{})
 		if err == nil || err.Error() != want {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("Instrument(%q): error %v, want %s", text, err, want)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func compareGolden(t *testing.T, file, got string) {
 		g, w := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 		for i := range min(len(g), len(w)) {
 			if g[i] != w[i] {
-				t.Fatalf("%s:%d: %q, want %q", file, i+1, g[i], w[i])
+				t.Fatalf("%s:%d: got %q, want %q", file, i+1, g[i], w[i])
 			}
 		}
 		t.Fatalf("%s: %d lines, want %d", file, len(g), len(w))

@@ -82,7 +82,7 @@ done:
 	for i := range want {
 		place := r.Program.Sites[i].Place
 		if got := path.Base(place.File) + ":" + strconv.Itoa(int(place.Line)); got != want[i] {
-			t.Errorf("site %d: %s, want %s", i, got, want[i])
+			t.Errorf("source location of site %d = %s, want %s", i, got, want[i])
 		}
 	}
 }

@@ -90,7 +90,7 @@ define void @use(ptr %s, ptr %v, ptr %this, i64 %i) !dbg !5 {
 	}
 	for i, load := range names {
 		if name, ok := want[load]; ok && r.Program.Sites[i].Object != name {
-			t.Errorf("%s: %q, want %q", load, r.Program.Sites[i].Object, name)
+			t.Errorf("load %s: object %q, want %q", load, r.Program.Sites[i].Object, name)
 		}
 	}
 }

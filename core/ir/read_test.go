@@ -211,7 +211,7 @@ define void @h() {
 		"entry.1": {1<<32 - 2, 1}, "one.0": {1, 2000, 3}, "two.0": {77, 0}, "three.0": {50, 5}, "four.0": {5000000000, 0}, "end.0": {77},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("weights %v, want %v", got, want)
+		t.Errorf("branch weights = %v, want %v", got, want)
 	}
 	if !slices.Equal(m.Entries, []uint64{1000000000000, 0, 0}) || !slices.Equal(m.Entered, []bool{true, false, false}) {
 		t.Errorf("entries %v, %v", m.Entries, m.Entered)
@@ -226,7 +226,7 @@ func TestReadInvalidText(t *testing.T) {
 		"BC\xc0\xde5\x14": "the module is bitcode, want text; convert the module with llvm-dis, or compile with clang -S -emit-llvm",
 	} {
 		if _, err := Read([]byte(text)); err == nil || err.Error() != want {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("Read(%q): error %v, want %s", text, err, want)
 		}
 	}
 	m := read(t, `source_filename = "a.c"

@@ -179,7 +179,7 @@ func TestInvalidNests(t *testing.T) {
 		_, err := c.nest.Build()
 		var wrong *NestError
 		if !errors.As(err, &wrong) || err.Error() != c.want {
-			t.Errorf("error %v, want %s", err, c.want)
+			t.Errorf("Build: error %v, want a NestError: %s", err, c.want)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestCaveats(t *testing.T) {
 			}
 		}
 		if (found == 1) != (c.want != "") {
-			t.Errorf("%s: %q, want %q", name, r.Doubts, c.want)
+			t.Errorf("%s: warnings %q, want %q", name, r.Doubts, c.want)
 		}
 	}
 }

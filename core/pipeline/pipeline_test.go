@@ -159,7 +159,7 @@ func TestCostsOfTypes(t *testing.T) {
 		cost, ok := p.cost(c.class, shapeOf(c.typ))
 		got := "latency " + decimal(cost.Latency) + ", uops " + decimal(float64(cost.MicroOps)) + ", ports " + p.usesText(cost.Uses)
 		if !ok || got != c.want {
-			t.Errorf("%s %s: %s, want %s", c.class, c.typ, got, c.want)
+			t.Errorf("cost of %s %s = %s, want %s", c.class, c.typ, got, c.want)
 		}
 	}
 	if _, ok := p.cost(IDiv, shapeOf("i64")); ok {
@@ -179,7 +179,7 @@ func TestFreeInstructions(t *testing.T) {
 	free := func(what string, at int, instrs ...trace.Instr) {
 		t.Helper()
 		if op := p.NewBody(instrs, Options{}).Ops[at]; op.Class != "" || op.Cost.MicroOps != 0 {
-			t.Errorf("%s: %+v, want no cost", what, op)
+			t.Errorf("%s: operation %+v, want no cost", what, op)
 		}
 	}
 	load := trace.Instr{Opcode: "load", Type: "i32", Uses: []int32{-1}}
@@ -314,7 +314,7 @@ func TestPortBoundEqualsNaive(t *testing.T) {
 		got, full, load := b.portBound()
 		want := naivePorts(b.demands(), ports)
 		if math.Abs(got-want) > 1e-9 {
-			t.Fatalf("%v cycles, want %v", got, want)
+			t.Fatalf("the port bound is %v cycles, want %v", got, want)
 		}
 		total, demanded := 0.0, 0.0
 		for q, l := range load {
@@ -396,7 +396,7 @@ func TestRecurrenceEqualsNaive(t *testing.T) {
 		got, cycle, iterations := b.recurrence()
 		want := naiveRecurrence(b)
 		if math.Abs(got-want) > 1e-6 {
-			t.Fatalf("%v cycles, want %v", got, want)
+			t.Fatalf("the recurrence takes %v cycles, want %v", got, want)
 		}
 		if got == 0 {
 			return

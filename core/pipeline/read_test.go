@@ -82,7 +82,7 @@ func TestBadDescriptions(t *testing.T) {
 	} {
 		_, err := Read([]byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%.60q: %v, want %q", c.text, err, c.want)
+			t.Errorf("Read(%.60q): error %v, want an error with %q", c.text, err, c.want)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func TestDerive(t *testing.T) {
 	list := c.Derive(50)
 	for _, d := range list {
 		if d.Value != want[d.Key] || d.Text == "" || d.Label == "" {
-			t.Errorf("%s: %v, want %v", d.Key, d.Value, want[d.Key])
+			t.Errorf("derived number %s = %v, want %v", d.Key, d.Value, want[d.Key])
 		}
 	}
 	if len(list) != len(want) {

@@ -64,7 +64,7 @@ func TestDifferenceIsExact(t *testing.T) {
 		a, b := rapid.Uint64().Draw(t, "a"), rapid.Uint64().Draw(t, "b")
 		want := new(big.Int).Sub(new(big.Int).SetUint64(b), new(big.Int).SetUint64(a))
 		if got := Difference(Count(a), Count(b)).Plain(); got != want.String() {
-			t.Fatalf("%d to %d: %s, want %s", a, b, got, want)
+			t.Fatalf("difference from %d to %d = %s, want %s", a, b, got, want)
 		}
 		c := rapid.Uint64().Draw(t, "c")
 		other := new(big.Int).Sub(new(big.Int).SetUint64(c), new(big.Int).SetUint64(a))

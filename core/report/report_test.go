@@ -107,7 +107,7 @@ func TestJSONReadsBack(t *testing.T) {
 			t.Fatalf("%v in %s", err, out.String())
 		}
 		if back.Rows[0].Text != text || back.Rows[0].Count != count || back.Warnings[0] != text {
-			t.Fatalf("got %+v, want %q %d", back, text, count)
+			t.Fatalf("the decoded JSON is %+v, want the text %q and the count %d", back, text, count)
 		}
 	})
 }
@@ -125,7 +125,7 @@ func TestCSVReadsBack(t *testing.T) {
 		}
 		rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
 		if err != nil || rows[1][0] != text || rows[1][1] != "7" {
-			t.Fatalf("got %q, %v, want %q", rows, err, text)
+			t.Fatalf("the rows of the CSV are %q, error %v, want %q", rows, err, text)
 		}
 	})
 }
@@ -153,10 +153,10 @@ func TestNumbers(t *testing.T) {
 		{None(), "–", ""},
 	} {
 		if got := c.value.Human(); got != c.human {
-			t.Errorf("human: %s, want %s", got, c.human)
+			t.Errorf("Human() = %s, want %s", got, c.human)
 		}
 		if got := c.value.Plain(); got != c.plain {
-			t.Errorf("plain: %s, want %s", got, c.plain)
+			t.Errorf("Plain() = %s, want %s", got, c.plain)
 		}
 	}
 }

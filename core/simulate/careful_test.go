@@ -93,7 +93,7 @@ func TestFlushEvery(t *testing.T) {
 			run := l.Run
 			run.Flushed = 0
 			if run != sums[i] {
-				t.Fatalf("%s: %+v, want %+v", l.Cache, run, sums[i])
+				t.Fatalf("%s: counts %+v, want %+v", l.Cache, run, sums[i])
 			}
 		}
 	})
@@ -187,7 +187,7 @@ func TestUnsupportedFeatures(t *testing.T) {
 			}
 		}
 		if _, err := New(h, Options{}); err == nil {
-			t.Errorf("%s: simulated, want an error", name)
+			t.Errorf("%s: New returned no error", name)
 		}
 	}
 	s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 16, SubBlockBytes: 8}}}, Options{})

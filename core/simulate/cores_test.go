@@ -234,7 +234,7 @@ func TestRejectsCores(t *testing.T) {
 			err = s.Consume(c.b)
 		}
 		if err == nil {
-			t.Errorf("%s: simulated, want an error", name)
+			t.Errorf("%s: New and Consume returned no error", name)
 		}
 	}
 }

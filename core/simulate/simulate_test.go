@@ -185,7 +185,7 @@ func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o O
 	for i, caches := range caches {
 		want, _ := sum(caches)
 		if levels[i].Run != want {
-			t.Fatalf("%s: %+v, want %+v", levels[i].Cache, levels[i].Run, want)
+			t.Fatalf("%s: counts %+v, want %+v", levels[i].Cache, levels[i].Run, want)
 		}
 		best := uint64(0)
 		for _, l := range caches {
@@ -398,7 +398,7 @@ func TestInvalidHierarchies(t *testing.T) {
 			h.Levels = append(h.Levels, c)
 		}
 		if _, err := New(h, Options{}); err == nil {
-			t.Errorf("%s: simulated, want an error", name)
+			t.Errorf("%s: New returned no error", name)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestKinds(t *testing.T) {
 	} {
 		got, err := trace.ParseKinds(list)
 		if err != nil || got != want {
-			t.Errorf("%q: %v, %v, want %v", list, got, err, want)
+			t.Errorf("ParseKinds(%q) = %v, error %v, want %v", list, got, err, want)
 		}
 		if again, err := trace.ParseKinds(got.String()); err != nil || again != got {
 			t.Errorf("ParseKinds(%q) = %v, error %v, want the original set", got, again, err)
@@ -25,7 +25,7 @@ func TestKinds(t *testing.T) {
 	}
 	_, err := trace.ParseKinds("load,jump")
 	if want := `kinds "jump", want load`; err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("got %v, want %s…", err, want)
+		t.Errorf("ParseKinds: error %v, want an error that begins with %s", err, want)
 	}
 	if !trace.DataKinds.Has(trace.Modify) || trace.DataKinds.Has(trace.Fetch) {
 		t.Error("DataKinds must contain Modify, but not Fetch")

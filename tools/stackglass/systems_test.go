@@ -264,7 +264,7 @@ func (s *remoteCommand) checkServe() {
 	files, err := site.Dist()
 	if err != nil {
 		if _, said := s.runCommand(3, "serve", "--no-browser"); !strings.Contains(said, err.Error()) {
-			s.Errorf("got %q, want %q", said, err)
+			s.Errorf("serve printed %q, want %q in it", said, err)
 		}
 		return
 	}

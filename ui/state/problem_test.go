@@ -21,7 +21,7 @@ func TestUnknownFormats(t *testing.T) {
 		}
 		p := Problems(AddProblem("an earlier one", err.Error()))
 		if len(p) != 2 || p[0].Text != "an earlier one" || !strings.HasPrefix(p[1].Text, c.want) {
-			t.Errorf("%s: %+v, want %q", c.name, p, c.want)
+			t.Errorf("%s: problems %+v, want the earlier problem and %q", c.name, p, c.want)
 		}
 		if details := p[len(p)-1].Details; !strings.Contains(details, "not lackey: ") || !strings.HasPrefix(details, "The file begins with ") {
 			t.Errorf("%s: details %q", c.name, details)

@@ -717,7 +717,7 @@ func TestRunBar(t *testing.T) {
 	want := map[string]string{"bytes": "25 MiB of 100 MiB", "references": "9 M", "rate": "9 M/s", "left": "3 s", "memory": "3 MiB"}
 	for id, value := range want {
 		if facts[id] != value {
-			t.Errorf("%s: %q, want %q", id, facts[id], value)
+			t.Errorf("fact %s = %q, want %q", id, facts[id], value)
 		}
 	}
 	if bar.Share != 0.25 || !bar.Known {
@@ -756,7 +756,7 @@ func TestRelativeDates(t *testing.T) {
 		"10 March 2025":   now.AddDate(-1, 0, 0),
 	} {
 		if got := When(then, now); got != want {
-			t.Errorf("%v: %q, want %q", then, got, want)
+			t.Errorf("When(%v) = %q, want %q", then, got, want)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestRunBarOfSpilledRun(t *testing.T) {
 func TestMemorySetting(t *testing.T) {
 	for text, want := range map[string]uint64{"": 2 << 30, "512MiB": 512 << 20, "much": 2 << 30} {
 		if got := (Settings{Memory: text}).MemoryBytes(); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
+			t.Errorf("memory setting %q = %d bytes, want %d", text, got, want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestTableEqualsMap(t *testing.T) {
 			k := key.Draw(t, "key")
 			got, known := table.Find(k)
 			if want, there := twin[k]; got != want || known != there {
-				t.Fatalf("key %d: %d %v, want %d %v", k, got, known, want, there)
+				t.Fatalf("Find(%d) = %d, %v, want %d, %v", k, got, known, want, there)
 			}
 			if !known {
 				table.Add(k, uint32(len(twin)))

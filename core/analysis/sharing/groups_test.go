@@ -158,12 +158,12 @@ func TestParseGroups(t *testing.T) {
 	for text, want := range map[string]string{"0,1/2,3": "0,1/2,3", "3,0-2/4294967295": "0,1,2,3/4294967295", " 1, 1 ": "1"} {
 		groups, err := analysis.ParseGroups("cores", text)
 		if got := analysis.FormatGroups(groups); err != nil || got != want {
-			t.Errorf("%q: %q (%v), want %q", text, got, err, want)
+			t.Errorf("groups %q are parsed and formatted as %q, error %v, want %q", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "1/", "a", "3-1", "0-4294967295", "4294967296", "-1", "1,,2"} {
 		if groups, err := analysis.ParseGroups("cores", text); err == nil {
-			t.Errorf("%q: %v, want an error", text, groups)
+			t.Errorf("ParseGroups(%q) = %v, want an error", text, groups)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestReadParsesOptions(t *testing.T) {
 			continue
 		}
 		if got, err := trial.Read(kind, text); err != nil || !reflect.DeepEqual(got, c) {
-			t.Errorf("%s: %+v, %v, want %+v", want, got, err, c)
+			t.Errorf("%s: Read = %+v, error %v, want %+v", want, got, err, c)
 		}
 	}
 	if kind, text, ok := trial.Option(change.Split{Array: 1 << 20}); ok {
@@ -74,7 +74,7 @@ func TestSeparateFunctions(t *testing.T) {
 	} {
 		n := &loops.Nest{Items: []loops.Item{loops.Loop(40, c.first...), loops.Loop(40, c.second...)}}
 		if got := Separate(l, n, change.Fuse{First: change.Path{0}}); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+			t.Errorf("%s: Separate = %t, want %t", name, got, c.want)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestMissingData(t *testing.T) {
 		q := question(t, words)
 		_, err := (&ask.Run{Name: "a.sgp", Profile: p}).Answer(q)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", words, err, want)
+			t.Errorf("answer to %s: error %v, want an error with %q", words, err, want)
 		}
 		if q.Verb.Missing(p) == "" || !strings.Contains(err.Error(), q.Verb.Missing(p)) {
 			t.Errorf("%s: %v, but Missing returns %q", words, err, q.Verb.Missing(p))

@@ -53,7 +53,7 @@ func TestKinds(t *testing.T) {
 			got[add.Counter] += add.Amount
 		}
 		if got != c.want {
-			t.Errorf("%+v: %v, want %v", c.key, got, c.want)
+			t.Errorf("counters of %+v = %v, want %v", c.key, got, c.want)
 		}
 	}
 }

@@ -171,16 +171,16 @@ func TestNests(t *testing.T) {
 		}
 		got := out.Run.Edges
 		if out.Slack != 0 || !slices.EqualFunc(got.Taken, e.Taken, slices.Equal[[]uint64]) || !slices.Equal(got.Left, e.Left) || !slices.Equal(got.Entered, e.Entered) {
-			t.Fatalf("edges %+v, want %+v", got, e)
+			t.Fatalf("predicted edges = %+v, want %+v", got, e)
 		}
 		if x, y := out.Profile, real; x.Totals.References != y.Totals.References || x.Totals.Bytes != y.Totals.Bytes || x.Locality[0].Lines() != y.Locality[0].Lines() ||
 			x.Locality[0].Kinds[0].Distances.Count(1) != y.Locality[0].Kinds[0].Distances.Count(1) {
-			t.Fatalf("totals %+v, want %+v", x.Totals, y.Totals)
+			t.Fatalf("predicted totals = %+v, want %+v", x.Totals, y.Totals)
 		}
 		for i := range real.Sites.Code {
 			x, y := &out.Profile.Sites.Code[i], &real.Sites.Code[i]
 			if x.Number != y.Number || x.Strides != y.Strides || x.Reuse.Cold != y.Reuse.Cold || !slices.Equal(x.Reuse.Bins, y.Reuse.Bins) {
-				t.Fatalf("site %+v, want %+v", x, y)
+				t.Fatalf("predicted site = %+v, want %+v", x, y)
 			}
 		}
 		if _, err := costmodel.OpenPredicted(out.Profile, "", nil); err != nil {

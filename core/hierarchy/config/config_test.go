@@ -151,7 +151,7 @@ func TestReadEveryForm(t *testing.T) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, c.want)
 		}
 		if len(notes) != len(c.notes) {
-			t.Errorf("%s: notes %q, want %d", name, notes, len(c.notes))
+			t.Errorf("%s: notes %q, want %d notes", name, notes, len(c.notes))
 		}
 		for i := range min(len(notes), len(c.notes)) {
 			if !strings.Contains(notes[i], c.notes[i]) {
@@ -185,7 +185,7 @@ func TestDrCacheSimParameters(t *testing.T) {
 	} {
 		h, notes, err := config.Read([]byte(text + "\n" + cache))
 		if err != nil || h.Simulation != c.want || (c.note == "") != (len(notes) == 0) || !strings.Contains(strings.Join(notes, "; "), c.note) {
-			t.Errorf("%s: %+v, %q, %v, want %+v and %q", text, h.Simulation, notes, err, c.want, c.note)
+			t.Errorf("%s: settings %+v, notes %q, error %v, want %+v and %q", text, h.Simulation, notes, err, c.want, c.note)
 		}
 	}
 	for _, text := range []string{"num_cores 0", "num_cores x", "skip_refs -1", "warmup_fraction 2", "coherence maybe", "page_size 4K"} {
@@ -206,7 +206,7 @@ func TestDrCacheSimPolicies(t *testing.T) {
 	} {
 		h, _, err := config.Read([]byte("L1 { core 0 size 32K assoc 8 replace_policy " + text + "}"))
 		if got := err == nil; got != (want != "") || got && h.Levels[0].Replacement.String() != want {
-			t.Errorf("%s: %+v, %v, want %q", text, h.Levels, err, want)
+			t.Errorf("replacement policy %s: levels %+v, error %v, want %q", text, h.Levels, err, want)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func TestErrorLocations(t *testing.T) {
 		_, _, err := config.Read([]byte(text))
 		var own *config.Error
 		if !errors.As(err, &own) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.80q: %v, want an error with %q", text, err, want)
+			t.Errorf("Read(%.80q): error %v, want an error with %q", text, err, want)
 		}
 	}
 }

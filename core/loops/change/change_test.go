@@ -277,7 +277,7 @@ func TestOrderOfChangedLoops(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := rowsOfNest(t, changed); !slices.Equal(got, want) {
-			t.Errorf("%#v: got %v, want %v", c, got, want)
+			t.Errorf("%#v: got the rows %v, want %v", c, got, want)
 		}
 	}
 	var swapped, tiled, strips []access

@@ -107,7 +107,7 @@ func compareRuns(t *testing.T, tree *loops.Tree, name, path string) {
 			"read_fetches": reads.accesses, "read_misses": reads.misses, "write_fetches": writes.accesses, "write_misses": writes.misses,
 		} {
 			if want := number(title); got != want {
-				t.Errorf("%v: %d %s, want %d", c, got, title, want)
+				t.Errorf("%v: %s = %d, want %d", c, title, got, want)
 			}
 		}
 	}

@@ -181,7 +181,7 @@ func TestTooManyRecordsToExpand(t *testing.T) {
 	_, err = batches(t, openContent(t, file, trace.AllKinds))
 	want := "t: the loop-compressed trace has about 1.21e+24 records, too many to expand, want at most 2^48; analyse the compressed trace instead"
 	if err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
+		t.Errorf("reading the trace: error %v, want %s", err, want)
 	}
 	got, _, err := sgl.ReadTree("t", bytes.NewReader(file))
 	if err != nil || got.Approximately() != 1<<80 {

@@ -90,10 +90,10 @@ func TestTable2(t *testing.T) {
 	crd := stackDistances(collect(t, Options{LineBytes: 64}, p, whole, 3), 10)
 	prd := stackDistances(collect(t, Options{LineBytes: 64, SharedBy: 1}, p, whole, 3), 10)
 	if want := []int{-1, -1, -1, 2, -1, -1, 3, 1, 3, 2}; !slices.Equal(crd, want) {
-		t.Errorf("concurrent: %v, want %v", crd, want)
+		t.Errorf("distances in the shared stack = %v, want %v", crd, want)
 	}
 	if want := []int{-1, -1, -1, 1, -1, -1, -1, -1, 2, 3}; !slices.Equal(prd, want) {
-		t.Errorf("private: %v, want %v", prd, want)
+		t.Errorf("distances in the private stacks = %v, want %v", prd, want)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestWeights(t *testing.T) {
 			[]float64{(2*3 + 8*3/2.) / (6 + 30 + 12), 30. / (6 + 30 + 12)}},
 	} {
 		if !slices.EqualFunc(c.got, c.want, near) {
-			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)
+			t.Errorf("%s: weights %v, want %v", c.what, c.got, c.want)
 		}
 	}
 	if n := sum(ForPrivate(blocks, 4, 0, Printed)); !near(n, 0.7) {
@@ -387,7 +387,7 @@ func TestAllWindowsEqualTheTrace(t *testing.T) {
 	for j, c := range caches {
 		r, err := s.Rate(weights, c)
 		if err != nil || math.Abs(r.HitRate-hits[j]/n) > 1e-9 || r.Off != 0 || r.Unknown != 0 {
-			t.Errorf("%s: %+v, %v; want %v", c.Name, r, err, hits[j]/n)
+			t.Errorf("%s: Rate = %+v, error %v, want the hit ratio %v", c.Name, r, err, hits[j]/n)
 		}
 		all := s.Profile(weights)
 		if h, _ := all.Hits(c); math.Abs(h-r.HitRate) > 1e-9 || math.Abs(all.Accesses()-1) > 1e-9 {

@@ -157,7 +157,7 @@ func TestPredictionEqualsSimulation(t *testing.T) {
 		for k, l := range r.Levels {
 			run := &want.Levels[k].Run
 			if l.Misses != float64(run.Misses()) || l.Accesses != float64(run.Accesses()) || l.Coherence != float64(run.CoherenceMisses) || l.Caches != want.Levels[k].Caches {
-				t.Errorf("%d cores, %s: %+v, want %+v", cores, l.Cache.Name, l, run)
+				t.Errorf("%d cores, %s: prediction %+v, want the simulated %+v", cores, l.Cache.Name, l, run)
 			}
 			if l.Method != hierarchy.Simulated || l.Global != 1-l.Misses/all || l.Local != 1-l.Misses/l.Accesses {
 				t.Errorf("%d cores, %s: %+v", cores, l.Cache.Name, l)
@@ -192,7 +192,7 @@ func TestStacks(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 			if k == 0 && (l.Misses != exact.Misses || l.Accesses != exact.Accesses || l.Global != exact.Global) {
-				t.Errorf("%d cores: %+v, want %+v", r.Cores, l, exact)
+				t.Errorf("%d cores: SDCM predicts %+v, want %+v, as in the simulation", r.Cores, l, exact)
 			}
 			if math.Abs(l.Global-exact.Global) > 0.2 {
 				t.Errorf("%d cores: %+v, simulated %+v", r.Cores, l, exact)
@@ -254,7 +254,7 @@ func TestTime(t *testing.T) {
 			{x.Copied, by.Copied}, {x.Caches, 0}, {x.Bandwidth, 0},
 		} {
 			if math.Abs(pair[0]-pair[1]) > 1e-9 {
-				t.Errorf("%d cores: %+v, want %+v", want.cores, x, by)
+				t.Errorf("%d cores: run time %+v, want %+v", want.cores, x, by)
 				break
 			}
 		}
@@ -294,7 +294,7 @@ func TestLossesAddUp(t *testing.T) {
 				want = predict.NoLimit
 			}
 			if x.Limit != want || r.Cores == 1 && x.SpeedUp != 1 {
-				t.Errorf("%q, %d cores: %+v, want %s", c.caches, r.Cores, x, want)
+				t.Errorf("%q, %d cores: run time %+v, want the limit %s", c.caches, r.Cores, x, want)
 			}
 		}
 	}

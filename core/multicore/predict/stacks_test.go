@@ -57,7 +57,7 @@ func TestSampledStacks(t *testing.T) {
 			}
 		}
 		if len(got) != 3 || !reflect.DeepEqual(misses, expected) {
-			t.Errorf("%+v: %v misses, want %v", test, misses, expected)
+			t.Errorf("%+v: misses by level %v, want %v", test, misses, expected)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestAllWindows(t *testing.T) {
 		for k, l := range r.Windowed[0] {
 			want, some := &r.Modelled[k], &r.Windowed[1][k]
 			if off := math.Abs(l.Misses - want.Misses); off > 2 || r.Cores == 1 && off > 0.01 || l.Method != hierarchy.WindowedSDCM || l.Caches != want.Caches || l.Cores != nil {
-				t.Errorf("%d cores: %+v, want %+v", r.Cores, l, want)
+				t.Errorf("%d cores: prediction from all windows %+v, want %+v", r.Cores, l, want)
 			}
 			if l.Off != 0 || !l.Bounded || l.Low > l.Global || l.High < l.Global || l.High-l.Low > 1e-9 || l.Looked.Windows != l.Looked.Of || l.Looked.Accesses != l.Looked.All {
 				t.Errorf("%d cores: all windows are sampled, but the result is not exact: %+v, %+v", r.Cores, l, l.Looked)

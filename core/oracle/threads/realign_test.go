@@ -243,7 +243,7 @@ func TestOrderIsIndependentOfRun(t *testing.T) {
 			r.Select(trace.DataKinds | trace.EventKinds)
 			got, err := readRealigned(t, r, capacity)
 			if err != io.EOF || !slices.Equal(got, want) {
-				t.Fatalf("%v: %s, want %s", err, formatScript(got), formatScript(want))
+				t.Fatalf("error %v, want io.EOF; rows %s, want %s", err, formatScript(got), formatScript(want))
 			}
 			r = Realign(&limitedReader{rows: rows, most: most, end: io.EOF}, o, 0)
 			r.Select(trace.DataKinds)

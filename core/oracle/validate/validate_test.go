@@ -85,7 +85,7 @@ func TestCompareEqualRuns(t *testing.T) {
 		{"L2", last.Truth.Global, 40.0 / 60},
 	} {
 		if math.Abs(c.got-c.want) > 1e-12 {
-			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+			t.Errorf("%s = %v, want %v", c.name, c.got, c.want)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestReadCachegrind(t *testing.T) {
 	own := func(file string) bool { return file == "/build/prog.c" }
 	c, err := ReadCachegrind("cachegrind.out", strings.NewReader(cachegrindFile), own)
 	if want := (Cachegrind{References: 100, FirstMisses: 10, LastMisses: 4}); err != nil || c != want {
-		t.Errorf("%+v, %v, want %+v", c, err, want)
+		t.Errorf("ReadCachegrind = %+v, error %v, want %+v", c, err, want)
 	}
 	if c.First() != 0.9 || c.Last() != 0.96 {
 		t.Errorf("rates %v and %v", c.First(), c.Last())
@@ -244,7 +244,7 @@ func TestReadCachegrind(t *testing.T) {
 		strings.Replace(cachegrindFile, "13 7", "13 7 0 0 0 0 0 0 0 0 0", 1): `cachegrind.out:7: counts`,
 	} {
 		if _, err := ReadCachegrind("cachegrind.out", strings.NewReader(text), own); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("ReadCachegrind of %q: error %v, want an error with %s", text, err, want)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func TestPPT(t *testing.T) {
 			addrs = append(addrs, x.Addr)
 		}
 		if !slices.Equal(addrs, want[core]) {
-			t.Errorf("core %d: %x, want %x", core, addrs, want[core])
+			t.Errorf("addresses of core %d = %x, want %x", core, addrs, want[core])
 		}
 	}
 	m, err = f.Mark(pptReader(pptTrace))
@@ -102,7 +102,7 @@ func TestPPT(t *testing.T) {
 	}
 	wantShared := []trace.Addr{0x1000, 0x2000, 0x2000, 0x3000, 0x3010 | other, 0x2000, 0x3008, 0x3018 | other, 0x4000, 0x1000, 0x3000}
 	if !slices.Equal(addrs, wantShared) {
-		t.Errorf("shared: %x, want %x", addrs, wantShared)
+		t.Errorf("addresses of the shared trace = %x, want %x", addrs, wantShared)
 	}
 }
 

@@ -410,7 +410,7 @@ func TestMatchesPseudocode(t *testing.T) {
 		}
 		for b, c := range r.Blocks() {
 			if c.Executions != counts[b].Executions || c.References != counts[b].References || c.Parallel > c.Executions {
-				t.Fatalf("block %d: %+v, want %+v", b, c, counts[b])
+				t.Fatalf("counts of block %d = %+v, want %+v", b, c, counts[b])
 			}
 		}
 

@@ -168,7 +168,7 @@ func TestExactClasses(t *testing.T) {
 		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 5, RestCold: 4}, CapMiss},
 	} {
 		if got := c.counts.Class(); got != c.want {
-			t.Errorf("%+v: %v, want %v", c.counts, got, c.want)
+			t.Errorf("class of %+v = %v, want %v", c.counts, got, c.want)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestReferencesOutsideLoops(t *testing.T) {
 		}
 		r, err := Analyze(tree, c)
 		if err != nil || r.Total.Misses != float64(want.Total.Misses) {
-			t.Fatalf("%v: %+v, error %v, want %d misses", c, r.Total, err, want.Total.Misses)
+			t.Fatalf("Analyze in %v = %+v, error %v, want %d misses", c, r.Total, err, want.Total.Misses)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func classes(r *Result, out int) string {
 func wantClasses(t *testing.T, name string, r *Result, out int, want string) {
 	t.Helper()
 	if got := classes(r, out); got != want {
-		t.Errorf("%s: %s, want %s", name, got, want)
+		t.Errorf("%s: classes %s, want %s", name, got, want)
 	}
 }
 

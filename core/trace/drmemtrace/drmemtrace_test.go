@@ -134,7 +134,7 @@ func TestErrors(t *testing.T) {
 	} {
 		r, b := NewReader("a", strings.NewReader(encode(small[0], c.wrong, entry{0, 4, 8})+"cut")), trace.NewBatch(0)
 		if err := r.Next(b); err == nil || err.Error() != c.want {
-			t.Errorf("got %v, want %s", err, c.want)
+			t.Errorf("Next: error %v, want %s", err, c.want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 {
 			t.Errorf("after the error, Next returned %d rows, error %v, want 1 row", b.Len(), err)

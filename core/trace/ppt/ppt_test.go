@@ -281,7 +281,7 @@ func TestWrongByteAnywhere(t *testing.T) {
 			for c := range 256 {
 				text := line[:at] + string([]byte{byte(c)}) + line[at+1:] + "0x2\n"
 				if got, want := rows(t, text, everything, 4), naive(text); !slices.Equal(got, want) {
-					t.Fatalf("%q: got %q, want %q", text, got, want)
+					t.Fatalf("rows of %q = %q, want %q", text, got, want)
 				}
 			}
 		}

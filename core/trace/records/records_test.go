@@ -105,7 +105,7 @@ func TestStreamErrors(t *testing.T) {
 			err = f.Next(b)
 		}
 		if err != c.want {
-			t.Errorf("got %v, want %v", err, c.want)
+			t.Errorf("reading ended with %v, want %v", err, c.want)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func TestSkipBad(t *testing.T) {
 	got := stackglass("histogram", "a.din", "--skip-bad", "2", "--format", "csv")
 	expectExit(t, got, exitOK, "warning", "2 records could not be read", "a.din:2")
 	if want := "distance,count\n0,1\ninf,2\n"; got.stdout != want {
-		t.Errorf("got %q, want %q", got.stdout, want)
+		t.Errorf("stdout = %q, want %q", got.stdout, want)
 	}
 }
 
@@ -525,7 +525,7 @@ func TestHierarchyFile(t *testing.T) {
 	fromFile := stackglass("what-if", "demo:matmul-naive", "--hierarchy", "mine", "--format", "csv")
 	fromFlags := stackglass("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--cache", "L2=8KiB,full", "--format", "csv")
 	if fromFile.code != 0 || fromFile != fromFlags {
-		t.Errorf("got %v, want %v", fromFile, fromFlags)
+		t.Errorf("the answer for a hierarchy file is %v, want %v, the answer for the same caches as options", fromFile, fromFlags)
 	}
 	expectExit(t, stackglass("what-if", "demo:matmul-naive", "--hierarchy", "none"), exitUsage, "none")
 	for _, name := range presetNames() {

@@ -117,7 +117,7 @@ func compareJSON(t *testing.T, on string, args []string) {
 	answer := stackglass(args...)
 	var tables map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(answer.stdout), &tables); err != nil || answer.code != 0 {
-		t.Fatalf("%s: %v in %s", on, err, answer)
+		t.Fatalf("%s: error %v; the command printed %s", on, err, answer)
 	}
 	lines := 0
 	for _, text := range tables {

@@ -76,12 +76,12 @@ func TestFolderOfThreads(t *testing.T) {
 		got := stackglass("simulate", trace, "--cache", "L1=32KiB,8", "--format", "csv")
 		const missesOnly = ",100,0,100," // 100 accesses, no hits, 100 misses
 		if expectExit(t, got, exitOK); !strings.Contains(got.stdout, missesOnly) {
-			t.Errorf("%s: want %s in %s", trace, missesOnly, got.stdout)
+			t.Errorf("simulate %s printed %s, want %s in it", trace, got.stdout, missesOnly)
 		}
 	}
 	for name, want := range map[string]string{"a.dir": "references read        200", "alone/drmemtrace.app.1.trace.zip": "packed                 zip"} {
 		if got := stackglass("info", name); got.code != exitOK || !strings.Contains(got.stdout, want) {
-			t.Errorf("%s: want %q in %s", name, want, got)
+			t.Errorf("info %s printed %s, want %q in it", name, got, want)
 		}
 	}
 	expectExit(t, stackglass("analyze", "a.dir/", "-o", "a.sgp"), exitOK)

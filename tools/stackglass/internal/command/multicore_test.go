@@ -53,7 +53,7 @@ func TestPredictedProfile(t *testing.T) {
 	} {
 		got := stackglass(line...)
 		if want := "the threads of 4 cores were synthesised from a single-threaded run (iterations, round-robin)"; got.code != 0 || !strings.Contains(got.stderr, want) {
-			t.Errorf("%s: exit %d, %s, want %s", line, got.code, got.stderr, want)
+			t.Errorf("%s: exit code %d, stderr %q, want %q in it", line, got.code, got.stderr, want)
 		}
 	}
 	// With one level of private caches, the simulation and the coherent stacks must count the same

@@ -322,7 +322,7 @@ func TestFilesWithTheSameName(t *testing.T) {
 		got := stackglass(strings.Fields(line)...)
 		for _, text := range want {
 			if !strings.Contains(got.stdout+got.stderr, text) {
-				t.Errorf("%s: want %q in %s", line, text, got)
+				t.Errorf("%s printed %s, want %q in it", line, got, text)
 			}
 		}
 	}
@@ -424,7 +424,7 @@ func TestSymbolWarnings(t *testing.T) {
 func TestReadableNames(t *testing.T) {
 	for name, want := range map[string]string{"_ZN3foo3barEi": "foo::bar(int)", "main": "main", "_ZN9wikipedia7article8print_toERSo": "wikipedia::article::print_to(std::ostream&)"} {
 		if got := program.Readable(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+			t.Errorf("Readable(%s) = %s, want %s", name, got, want)
 		}
 	}
 }

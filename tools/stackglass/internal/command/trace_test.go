@@ -73,7 +73,7 @@ func TestTrace(t *testing.T) {
 func TestDigitGroups(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", 123456: "123,456"} {
 		if got := report.Count(n).Human(); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
+			t.Errorf("digit groups of %d = %s, want %s", n, got, want)
 		}
 	}
 }

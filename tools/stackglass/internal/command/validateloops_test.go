@@ -83,7 +83,7 @@ func TestValidateLoopsRejects(t *testing.T) {
 		"validate --cache L1=1KiB,2":                                               "give a trace",
 	} {
 		if got := stackglass(words(line)...); got.code != exitUsage || !strings.Contains(got.stderr, want) {
-			t.Errorf("%s: %s, want %q", line, got, want)
+			t.Errorf("%s printed %s, want a usage error with %q", line, got, want)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestFiles(t *testing.T) {
 			continue
 		}
 		if got := body(t, r); got != c.body {
-			t.Errorf("%s, accepting %q: %q, want %q", c.path, c.accept, got, c.body)
+			t.Errorf("%s, accepting %q: body %q, want %q", c.path, c.accept, got, c.body)
 		}
 		if got := r.Header.Get("Content-Encoding"); got != c.encoding {
 			t.Errorf("%s, accepting %q: encoding %q, want %q", c.path, c.accept, got, c.encoding)
