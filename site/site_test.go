@@ -153,7 +153,7 @@ func checkFalse(t *testing.T, d Demo, e Expectation) {
 	site := &p.Sites.Code[first.Sites[0]]
 	at, data := site.File+":"+strconv.Itoa(int(site.Line)), p.Sites.Data[first.Object].Name
 	if first.Misses != e.False || at != e.At || data != e.Data || first.Apart != 8 {
-		t.Errorf("false sharing of %s at %s, %d misses, %d bytes apart, want %+v as in demos.json", data, at, first.Misses, first.Apart, e)
+		t.Errorf("false sharing of %s at %s, %d misses, %d bytes apart, want %+v, as in demos.json", data, at, first.Misses, first.Apart, e)
 	}
 }
 
@@ -166,14 +166,14 @@ func checkTransfers(t *testing.T, d Demo, e Expectation) {
 		}
 	}
 	if got != e.Transfers {
-		t.Errorf("%d words go from thread %d to thread %d, want %d as in demos.json", got, e.From, e.To, e.Transfers)
+		t.Errorf("%d words go from thread %d to thread %d, want %d, as in demos.json", got, e.From, e.To, e.Transfers)
 	}
 }
 
 func checkTaken(t *testing.T, d Demo, e Expectation) {
 	t.Helper()
 	if got := countInvalidated(t, d.File, e.Limit); got != e.Taken {
-		t.Errorf("%d references to invalidated lines in the first %d references, want %d as in demos.json", got, e.Limit, e.Taken)
+		t.Errorf("%d references to invalidated lines in the first %d references, want %d, as in demos.json", got, e.Limit, e.Taken)
 	}
 }
 

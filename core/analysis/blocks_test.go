@@ -695,7 +695,7 @@ func TestBlockWindows(t *testing.T) {
 			case n != exact[b].References: // each execution makes one reference
 				t.Fatalf("seed %d: block %d ran %d times, want %d", seed, b, n, exact[b].References)
 			case s.Windows < min(n, blocksample.LeastWindows) || s.Windows != s.Accesses() || n < 1000 && s.Windows > blocksample.LeastWindows:
-				t.Fatalf("seed %d: a frequent block has %d windows with %d of its %d accesses", seed, s.Windows, s.Accesses(), n)
+				t.Fatalf("seed %d: a block with %[4]d executions has %[2]d sampled windows, and %[3]d sampled accesses", seed, s.Windows, s.Accesses(), n)
 			case n <= blocksample.LeastWindows && blocks.Accuracy(&s.Reuse, &exact[b].Reuse) != 1:
 				t.Fatalf("seed %d: the windows contain all executions of block %d, but their histogram is %v, want %v", seed, b, s.Reuse, exact[b])
 			case n > 2000 && blocks.Accuracy(&s.Reuse, &exact[b].Reuse) < 0.5:

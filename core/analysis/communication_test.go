@@ -1122,7 +1122,7 @@ func TestSecondThreadWithinTrial(t *testing.T) {
 			reader := func() trace.Reader { return tracetest.NewReader(whole, rows) }
 			p := resultOf(t, analysis.Spec{}, reader())
 			if (p.Communication != nil) != want {
-				t.Fatalf("with a second thread from reference %d on and %d rows per batch, the profile has communication: %v, want %v", first, rows, !want, want)
+				t.Fatalf("with a second thread from reference %d on and %d rows per batch: the profile has communication = %v, want %v", first, rows, !want, want)
 			}
 			if want && first > 0 && p.Communication.Granules[0].Flows[0].Transfers != 100 {
 				t.Errorf("the flows are %+v, want 100 transfers", p.Communication.Granules[0].Flows)

@@ -302,7 +302,7 @@ func TestCountersBySite(t *testing.T) {
 		}
 		if !reflect.DeepEqual(few.Code, all.Code) || !reflect.DeepEqual(few.Tallied(profile.Opcodes), all.Tallied(profile.Opcodes)) {
 			if len(few.Code) != 0 || all.Ops {
-				t.Fatalf("seed %d, %v: the blocks counted by site are %+v, but counted by entry %+v", seed, spec.Kinds, few.Code, all.Code)
+				t.Fatalf("seed %d, %v: counting by site yields the blocks %+v, want %+v, as from counting by entry", seed, spec.Kinds, few.Code, all.Code)
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func TestRegionsEqualNaive(t *testing.T) {
 		}
 	}
 	if joined < 20 || tooMany < 20 {
-		t.Errorf("regions were joined in %d traces, and %d traces had too many regions, want at least 20 of both", joined, tooMany)
+		t.Errorf("regions were joined in %d traces, and %d traces had too many regions, want at least 20 traces of each kind", joined, tooMany)
 	}
 }
 

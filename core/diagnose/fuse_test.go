@@ -71,7 +71,7 @@ func TestSinkable(t *testing.T) {
 		t.Errorf("%d pairs of interchangeable loops, want 3", pairs)
 	}
 	if list := sinkable(&loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Loop(4, counter), loops.Loop(4, counter))}}); len(list) > 0 {
-		t.Errorf("%d pairs of adjacent loops, want none", len(list))
+		t.Errorf("%d pairs of interchangeable loops in a nest with adjacent inner loops, want none", len(list))
 	}
 }
 

@@ -41,7 +41,7 @@ func TestReferenceBetweenLoops(t *testing.T) {
 		loops.Leaf(ref(4), 4000, 8), loops.Loop(5, loops.Leaf(ref(5), 800, 0, 8)))}}
 	list := besides(n)
 	if len(list) != 1 {
-		t.Fatalf("%d pairs of loops, want 1, because the address of the reference between the other two changes", len(list))
+		t.Fatalf("%d pairs of loops, want 1, because the address of the reference between the second and the third loop changes", len(list))
 	}
 	body := list[0].nest.Items[0].Body
 	if body[0].Ref.Site != 2 || !body[1].IsLoop() || !body[2].IsLoop() || len(n.Items[0].Body) != 5 || n.Items[0].Body[0].Body == nil {

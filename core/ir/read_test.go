@@ -256,7 +256,7 @@ define void @cut() {
 		t.Errorf("skipped %q, want %q", skipped, want)
 	}
 	if m := read(t, "declare void @f()\n"+strings.Repeat("?\n", 1000)+"define void @g() {\n  ret void\n}\n"); len(m.Skipped) != maxSkipped+1 || m.Skipped[maxSkipped].Count != 1000-maxSkipped {
-		t.Errorf("%d lines are listed individually, want %d", len(m.Skipped), maxSkipped)
+		t.Errorf("%d entries of skipped lines, want %d individual lines and one entry for all other lines", len(m.Skipped), maxSkipped)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestSizesMatchLLVM(t *testing.T) {
 				t.Fatalf("%s has no size", list[n])
 			}
 			if got := strconv.FormatUint(of.allocBytes(), 10); got != want {
-				t.Errorf("the size of %[2]s is %[3]s bytes, want %[4]s as in LLVM %[1]s", c.version, list[n], got, want)
+				t.Errorf("the size of %[2]s is %[3]s bytes, want %[4]s, as in LLVM %[1]s", c.version, list[n], got, want)
 			}
 			n++
 		}

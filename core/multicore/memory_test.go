@@ -103,11 +103,11 @@ func TestMemoryOfLongPhase(t *testing.T) {
 	const tapeBytes = 2 << 20
 	short, fewRows := liveBytes(t, 30_000, tapeBytes)
 	long, manyRows := liveBytes(t, 150_000, tapeBytes)
-	t.Logf("memory use is %d bytes for %d rows, and %d bytes for %d rows", short, fewRows, long, manyRows)
+	t.Logf("%d rows need %d bytes of memory, and %d rows need %d bytes", fewRows, short, manyRows, long)
 	if manyRows < 4*fewRows {
 		t.Fatalf("the short phase has %d rows, and the phase with five times as many iterations has %d rows", fewRows, manyRows)
 	}
 	if long > short+1<<20 {
-		t.Errorf("memory use is %d bytes for %d rows, and %d bytes for %d rows", short, fewRows, long, manyRows)
+		t.Errorf("%d rows need %d bytes of memory, and %d rows need %d bytes, want at most 1 MiB more", fewRows, short, manyRows, long)
 	}
 }

@@ -26,7 +26,7 @@ func TestEach(t *testing.T) {
 			})
 			for i := range calls {
 				if got := calls[i].Load(); got != 1 {
-					t.Errorf("%d processors: do(%d) of %d numbers was called %d times, want once", processors, i, n, got)
+					t.Errorf("%d processors: do was called %[4]d times for the number %[2]d of %[3]d, want once", processors, i, n, got)
 				}
 			}
 		}

@@ -199,7 +199,7 @@ func TestMissingInstructions(t *testing.T) {
 	} {
 		all := trace.Target(1<<32 - 1).Known()
 		if a, b := library(c.opcode, plain), library(c.opcode, all); a != c.without || b != c.with {
-			t.Errorf("isLibrary(%s) = %v on baseline x86-64 and %v with all features, want %v and %v", c.opcode, a, b, c.without, c.with)
+			t.Errorf("library(%s) = %v on baseline x86-64 and %v with all features, want %v and %v", c.opcode, a, b, c.without, c.with)
 		}
 	}
 	for _, c := range []struct {

@@ -135,7 +135,7 @@ func TestPredictDineroIV(t *testing.T) {
 						t.Logf("%s: %.0f misses by %s, %d by DineroIV (%.3f %%)", l.Cache, l.Misses, l.Method, misses, off/float64(misses)*100)
 					}
 					if off > most {
-						t.Errorf("%s: predicted %.0f misses (%s), want about %d as in the run %s", l.Cache, l.Misses, l.Method, misses, r[i]["command"])
+						t.Errorf("%s: predicted %.0f misses (%s), want about %d, as in the run %s", l.Cache, l.Misses, l.Method, misses, r[i]["command"])
 					}
 				}
 			}
@@ -217,7 +217,7 @@ func compare(t *testing.T, r run, got simulate.Result) {
 			"bytes_to_next":   (l.Run.WriteBacksSent + l.Flush.WriteBacksSent) * 64,
 		} {
 			if want := number(t, r[i][column]); n != want {
-				t.Errorf("%s of %s = %d, want %d as in the run %s", column, l.Cache, n, want, r[i]["command"])
+				t.Errorf("%s of %s = %d, want %d, as in the run %s", column, l.Cache, n, want, r[i]["command"])
 			}
 		}
 	}

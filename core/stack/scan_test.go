@@ -26,7 +26,7 @@ func TestScanImplementationsAgree(t *testing.T) {
 		for a := range want {
 			want[a][0], got[a][0] = 0, 0 // the method Depths computes these counts by subtraction
 			if got[a] != want[a] {
-				t.Fatalf("2^%d sets: the depths are %v after scanSteps, want %v as after scanOnce", a, got[a], want[a])
+				t.Fatalf("2^%d sets: the depths are %v after scanSteps, want %v, as after scanOnce", a, got[a], want[a])
 			}
 		}
 	})
@@ -43,15 +43,15 @@ func equalScans(t *rapid.T, once, steps *topArray, lines []trace.Line) {
 	wantQueue := once.exact.queue[:once.scanOnce(&once.tally, lines, want)]
 	gotQueue := steps.exact.queue[:steps.scanSteps(&steps.tally, lines, got)]
 	if !slices.Equal(gotQueue, wantQueue) {
-		t.Fatalf("scanSteps queued %v, want %v as in scanOnce", gotQueue, wantQueue)
+		t.Fatalf("scanSteps queued %v, want %v, as scanOnce does", gotQueue, wantQueue)
 	}
 	for _, miss := range wantQueue {
 		want[miss.index], got[miss.index] = 0, 0 // the distances of queued accesses are computed later
 	}
 	if !slices.Equal(got, want) {
-		t.Fatalf("scanSteps returned the distances %v, want %v as in scanOnce", got, want)
+		t.Fatalf("scanSteps returned the distances %v, want %v, as scanOnce does", got, want)
 	}
 	if steps.exact.top != once.exact.top {
-		t.Fatalf("the top array is %v after scanSteps, want %v as after scanOnce", steps.exact.top, once.exact.top)
+		t.Fatalf("the top array is %v after scanSteps, want %v, as after scanOnce", steps.exact.top, once.exact.top)
 	}
 }

@@ -141,6 +141,6 @@ func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, len
 		}
 	}
 	if len(parts[0].steps) < len(whole.steps) {
-		t.Fatalf("the joined segments have %d steps, want %d as in one segment", len(parts[0].steps), len(whole.steps))
+		t.Fatalf("the joined segments have %d steps, want %d, as in one segment", len(parts[0].steps), len(whole.steps))
 	}
 }

@@ -57,7 +57,7 @@ func TestBatchColumns(t *testing.T) {
 	b.NeedPC()
 	b.Append(trace.Fetch, 3, 2, 5, 6)
 	if !slices.Equal(b.Thread, []uint32{0, 7, 5}) || !slices.Equal(b.PC, []trace.Addr{0, 0, 6}) {
-		t.Errorf("threads %v, PCs %v, want 0 in rows before the first value", b.Thread, b.PC)
+		t.Errorf("threads %v, PCs %v, want 0 in the rows before the first value of a column", b.Thread, b.PC)
 	}
 	b.Select([]int32{0, 2})
 	if b.Len() != 2 || b.Addr[1] != 3 || b.Thread[1] != 5 || b.PC[1] != 6 || b.Kind[1] != trace.Fetch || b.Bytes[1] != 2 {

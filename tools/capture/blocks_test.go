@@ -116,7 +116,7 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 		}
 	}
 	if !maps.Equal(opcodes, counted) {
-		t.Errorf("instructions counted by block: %v, want %v as in the counters", opcodes, counted)
+		t.Errorf("instructions counted by block: %v, want %v, as in the counters", opcodes, counted)
 	}
 	solve(t, r)
 	return r

@@ -400,6 +400,6 @@ func TestPreload(t *testing.T) {
 	o := runProgram(t, []string{"LD_PRELOAD=" + preload}, program, library)
 	rows := o.readTrace(t, everything)
 	if string(o.stdout) != "34\n" || rows.ending.References != 2*(10+1+1) {
-		t.Errorf("the program printed %q and %q; %d references, want 24", o.stdout, o.stderr, rows.ending.References)
+		t.Errorf("stdout is %q, want 34; stderr is %q; the trace has %d references, want 24", o.stdout, o.stderr, rows.ending.References)
 	}
 }

@@ -154,7 +154,7 @@ func TestDemos(t *testing.T) {
 		total := eval[uint64](p, `Array.from(document.querySelectorAll("#table-kinds tbody td:nth-child(2)"))
 			.map((cell) => Number(cell.textContent.replace(/\D/g, ""))).reduce((a, b) => a + b)`)
 		if total != d.References || want.References != d.References {
-			t.Errorf("%s: %d references on the page and %d in the command, want %d as in demos.json", d.Name, total, want.References, d.References)
+			t.Errorf("%s: %d references on the page and %d in the command, want %d, as in demos.json", d.Name, total, want.References, d.References)
 		}
 		if i < len(list) {
 			p.everyView(func() {})

@@ -286,7 +286,7 @@ func TestSwitchingViews(t *testing.T) {
 		p.openView(to, "#view")
 		drawn(to)
 		if got := eval[string](p, shown); got != alone[to] {
-			t.Errorf("after the views %s and %s: the page shows %s, want %s as after a reload", from, to, got, alone[to])
+			t.Errorf("after the views %s and %s: the page shows %s, want %s, as after a reload", from, to, got, alone[to])
 		}
 		at = to
 	}

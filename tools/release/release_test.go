@@ -277,7 +277,7 @@ func TestDependenciesAreListed(t *testing.T) {
 			t.Errorf("the listed dependency %s is not used", name)
 		}
 		if want := licences[name]; want != "" && want != l.licence {
-			t.Errorf("%s: licence %s, want %s as in the lock file", name, l.licence, want)
+			t.Errorf("%s: licence %s, want %s, as in the lock file", name, l.licence, want)
 		}
 		if folder := folders[name]; folder != "" && name != "github.com/vugu/html" {
 			checkLicence(t, name, l.licence, folder)

@@ -233,7 +233,7 @@ func TestSameErrors(t *testing.T) {
 			rows, said := rowsOf(file, packings)
 			got, says := rowsOf(file, linked())
 			if got != rows || says != said {
-				t.Errorf("%s, %s: %d records and the error %q, want %d records and %q as without a worker", p.Name, what, got, says, rows, said)
+				t.Errorf("%s, %s: %d records and the error %q, want %d records and %q, as without a worker", p.Name, what, got, says, rows, said)
 			}
 			if what == "cut" && !strings.Contains(says, "the "+p.Name+" stream is truncated after") {
 				t.Errorf("%s, truncated: error = %q", p.Name, says)
@@ -348,7 +348,7 @@ func TestReadingIsDeterministic(t *testing.T) {
 			if run == 0 {
 				first = reads
 			} else if !equal(reads, first) {
-				rt.Fatalf("positions in the file = %[2]v, want %[1]v as in the first run", first, reads)
+				rt.Fatalf("positions in the file = %[2]v, want %[1]v, as in the first run", first, reads)
 			}
 		}
 	})

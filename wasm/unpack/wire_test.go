@@ -126,7 +126,7 @@ func TestWorkerSameAsWithoutWorker(t *testing.T) {
 			got, err := io.ReadAll(r)
 			want, end := direct(packings[i], file, 1<<40)
 			if !bytes.Equal(got, want) || wordsOf(err) != end {
-				t.Errorf("%s, %s: %d bytes and the error %v, want %d bytes and %s as without a worker", p.Name, what, len(got), err, len(want), end)
+				t.Errorf("%s, %s: %d bytes and the error %v, want %d bytes and %s, as without a worker", p.Name, what, len(got), err, len(want), end)
 			}
 		}
 	}

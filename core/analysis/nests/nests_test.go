@@ -121,7 +121,7 @@ func TestUnpredictedRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := f.Unpredicted(); n < c.least || n > c.most {
-			t.Errorf("%d rows are unpredicted, want %d to %d", n, c.least, c.most)
+			t.Errorf("%d rows were not predicted, want %d to %d", n, c.least, c.most)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func TestProduct(t *testing.T) {
 	// A run of this size would take too long for a test.
 	p = predict(t, m, Kept, 100_000)
 	if c := p.Counts[5]; !c.IsWhole || c.Whole != 1e15 || len(p.Doubts) == 0 {
-		t.Errorf("count %+v, caveats %q, want exactly 10^15 and a caveat", c, p.Doubts)
+		t.Errorf("count %+v, caveats %q, want exactly 10^15 executions, and a caveat", c, p.Doubts)
 	}
 	if p.Blocks[5].References != 2 || p.Blocks[6].References != 1 || p.Blocks[4].References != 0 {
 		t.Errorf("blocks %+v, want 2, 1 and 0 references in blocks 5, 6 and 4", p.Blocks)

@@ -25,12 +25,12 @@ func TestRunAsking(t *testing.T) {
 	asked := 0
 	got, err := RunAsking(tree, c, func() bool { asked++; return true })
 	if err != nil || got.Total != want.Total || asked < 5 {
-		t.Fatalf("goOn was called %d times: error %v, counts %+v, want at least 5 calls and counts %+v", asked, err, got, want.Total)
+		t.Fatalf("RunAsking called the function %d times: error %v, counts %+v, want at least 5 calls and the counts %+v", asked, err, got, want.Total)
 	}
 	for stop := 1; stop < asked; stop++ {
 		n := 0
 		if _, err := RunAsking(tree, c, func() bool { n++; return n < stop }); err != ErrStopped || n != stop {
-			t.Fatalf("goOn returns false in call %d: error %v after %d calls, want ErrStopped", stop, err, n)
+			t.Fatalf("if the function returns false in call %d, RunAsking returns error %v after %d calls, want ErrStopped", stop, err, n)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func TestWindowsOfExecutions(t *testing.T) {
 		}
 		for k, l := range r.Modelled {
 			if w := &r.Windowed[0][k]; l.Method != hierarchy.SDCM || l.Bounded || l.Looked != nil || l.Misses != w.Misses || l.Global != w.Global {
-				t.Errorf("%s: SDCM from complete stacks %+v, from all windows %+v", division, l, w)
+				t.Errorf("%s: SDCM predicts %+v from complete stacks, and %+v from all windows, want equal predictions", division, l, w)
 			}
 		}
 		if want := misses(true, false, 16); math.Abs(first.Misses-want) > 1e-6 {

@@ -230,7 +230,7 @@ func FuzzPPT(f *testing.F) {
 				break
 			}
 			if rows > 20*len(text)+100 || wrong > len(text) {
-				t.Fatalf("%d rows and %d errors from %d bytes of text, want a trace that ends", rows, wrong, len(text))
+				t.Fatalf("the reader returned %d rows and %d errors for %d bytes of text, and has not reached the end", rows, wrong, len(text))
 			}
 		}
 	})

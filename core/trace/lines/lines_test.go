@@ -95,7 +95,7 @@ func drain(t *rapid.T, b *Buffer) (text string, err error) {
 			return text, err
 		}
 		if len(window) == 0 || window[len(window)-1] != '\n' || cap(window)-len(window) < Slack {
-			t.Fatalf("window %q with capacity %d is not whole lines followed by slack", window, cap(window))
+			t.Fatalf("window %q with capacity %d does not consist of complete lines followed by slack", window, cap(window))
 		}
 		if long {
 			t.Fatalf("a short line was reported as too long")

@@ -334,10 +334,10 @@ func drain(t *testing.T, r, other *Reader) {
 	for range 200 {
 		err := r.Next(b)
 		if otherErr := other.Next(same); (err == nil) != (otherErr == nil) || err != nil && err.Error() != otherErr.Error() {
-			t.Fatalf("error %v, but error %v with fillByColumn", err, otherErr)
+			t.Fatalf("error %v, but error %v with the alternative conversion", err, otherErr)
 		}
 		if !slices.Equal(b.Addr, same.Addr) || !slices.Equal(b.Kind, same.Kind) || !slices.Equal(b.Bytes, same.Bytes) || !slices.Equal(b.Site, same.Site) {
-			t.Fatalf("%d rows, but %d different rows with fillByColumn", b.Len(), same.Len())
+			t.Fatalf("%d rows, but %d different rows with the alternative conversion", b.Len(), same.Len())
 		}
 		if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
 			t.Fatalf("Next returned %d rows and the error %v, want rows or an error", b.Len(), err)

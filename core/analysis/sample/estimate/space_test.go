@@ -190,7 +190,7 @@ func TestOrderEqualsList(t *testing.T) {
 			at := slices.IndexFunc(list, func(p placed) bool { return p.line == line })
 			above, when, down := o.removeLine(line)
 			if down != (at >= 0) || down && (above != len(list)-1-at || when != list[at].at) {
-				t.Fatalf("step %d: take returned %d, %d, %v, but the line was at index %d of %d", i, above, when, down, at, len(list))
+				t.Fatalf("step %d: removeLine returned %d, %d, %v, but the line was at index %d of %d", i, above, when, down, at, len(list))
 			}
 			if at >= 0 {
 				list = slices.Delete(list, at, at+1)

@@ -88,6 +88,6 @@ func TestEveryAccessSampled(t *testing.T) {
 		}
 	}
 	if lines := exact(lines).Lines(); uint64(len(s.watched)) != lines {
-		t.Errorf("%d samples are open at the end, want one for each of %d lines", len(s.watched), lines)
+		t.Errorf("%d lines are watched at the end, want all %d lines", len(s.watched), lines)
 	}
 }

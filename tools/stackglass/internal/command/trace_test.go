@@ -38,7 +38,7 @@ func TestRecordsOnLinux(t *testing.T) {
 		}
 	}
 	if !canRecord("linux") {
-		t.Error("records(\"linux\") = false, want true")
+		t.Error("canRecord(\"linux\") = false, want true")
 	}
 }
 
