@@ -77,7 +77,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("causes of the misses = %+v, want accesses of the range", causes)
 	}
 	if drawn, whole := d.charts["curve"], d.app.result.View.MissCurve(d.app.Levels()); drawn.Summary == whole.Summary || drawn.Series[0].Y[0] > 1 {
-		t.Errorf("summary of the curve of the range = %s, want a different summary from the whole run", drawn.Summary)
+		t.Errorf("summary of the curve of the range = %s, want a summary that differs from the summary of the whole run", drawn.Summary)
 	}
 	if v := d.app.inRange(); v.Curve.Accesses != v.Ranker().Accesses() || v.Curve.Accesses >= d.app.result.View.Curve.Accesses {
 		t.Errorf("accesses in the curve of the range = %d, want %v, and fewer than in the whole run", v.Curve.Accesses, v.Ranker().Accesses())

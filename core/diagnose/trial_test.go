@@ -92,12 +92,12 @@ func TestLoopFeedback(t *testing.T) {
 		body []loops.Item
 		want bool
 	}{
-		"a sum is stored to the array that is summed":     {[]loops.Item{loops.Loop(100, load(a)), store(a, 8)}, true},
-		"the inner loop loads a single variable":          {[]loops.Item{store(b), loops.Loop(100, load(b), load(a)), store(b)}, false},
-		"a sum is stored to another array":                {[]loops.Item{loops.Loop(100, load(a)), store(b, 8)}, false},
-		"the inner loop updates the array":                {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a+800, 0)}, false},
-		"the store is outside the part that is summed":    {[]loops.Item{loops.Loop(100, load(a)), store(a+800, 8)}, false},
-		"the inner loop updates what the loop stores too": {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a, 8)}, false},
+		"a sum is stored to the array that is summed":                   {[]loops.Item{loops.Loop(100, load(a)), store(a, 8)}, true},
+		"the inner loop loads a single variable":                        {[]loops.Item{store(b), loops.Loop(100, load(b), load(a)), store(b)}, false},
+		"a sum is stored to another array":                              {[]loops.Item{loops.Loop(100, load(a)), store(b, 8)}, false},
+		"the inner loop updates the array":                              {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a+800, 0)}, false},
+		"the store is outside the part that is summed":                  {[]loops.Item{loops.Loop(100, load(a)), store(a+800, 8)}, false},
+		"the outer loop stores to elements that the inner loop updates": {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a, 8)}, false},
 	} {
 		l := loops.Loop(12, c.body...)
 		if got := feedsBack(&l, 0); got != c.want {

@@ -105,7 +105,7 @@ func TestMemoryOfLongPhase(t *testing.T) {
 	long, manyRows := liveBytes(t, 150_000, tapeBytes)
 	t.Logf("%d rows need %d bytes of memory, and %d rows need %d bytes", fewRows, short, manyRows, long)
 	if manyRows < 4*fewRows {
-		t.Fatalf("the short phase has %d rows, and the phase with five times as many iterations has %d rows", fewRows, manyRows)
+		t.Fatalf("the short phase has %d rows, and the phase with five times as many iterations has %d rows, want at least four times as many", fewRows, manyRows)
 	}
 	if long > short+1<<20 {
 		t.Errorf("%d rows need %d bytes of memory, and %d rows need %d bytes, want at most 1 MiB more", fewRows, short, manyRows, long)

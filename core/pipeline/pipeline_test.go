@@ -261,7 +261,7 @@ func TestFillWait(t *testing.T) {
 			},
 			FillWait: func(load, fetching Access, between int) float64 {
 				if between != 0 || load.Site == fetching.Site {
-					t.Errorf("FillWait was called for site %d, site %d and %d references between them, want two sites and 0", load.Site, fetching.Site, between)
+					t.Errorf("FillWait was called with the sites %d and %d and %d references between them, want two different sites and 0 references", load.Site, fetching.Site, between)
 				}
 				if fetching.Site == site {
 					return 36

@@ -82,7 +82,7 @@ func FuzzCoherentState(f *testing.F) {
 		a.Run(m, events, []int{len(events)})
 		b.Run(again, events, []int{len(events)})
 		if !slices.Equal(a.Out, b.Out) || *a.Depths != *b.Depths {
-			t.Error("a model and its copy restored from its state differ")
+			t.Error("a model differs from the model that was restored from its state")
 		}
 	})
 }

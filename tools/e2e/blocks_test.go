@@ -98,7 +98,7 @@ func TestBlocks(t *testing.T) {
 	if took < 0 {
 		t.Fatal("the loop does not run 4,096 times, although its branch continues the loop three times for each exit")
 	}
-	t.Logf("time from the slider's move to the counts and the run time on the screen: %.0f ms", took)
+	t.Logf("time from the slider's move until the page shows the counts and the run time: %.0f ms", took)
 	p.setBranchCounts("trip 10")
 	p.waitTrue("10,240 executions", ran+` === "10240"`)
 	p.takeScreenshots("blocks-changed")

@@ -92,7 +92,7 @@ func (p *tab) useSliders() {
 				p.t.Errorf("%s moved by %s: texts of the sliders = %q, want %q", id, by, after, before)
 			}
 			if now := eval[string](p, places); now != where {
-				p.t.Errorf("%s moved by %s: positions of the sliders = %s, want %s as before", id, by, now, where)
+				p.t.Errorf("%s moved by %s: positions of the sliders = %s, want %s, as before", id, by, now, where)
 			}
 		}
 		undone := func(by string) {

@@ -92,7 +92,7 @@ func TestSetsMap(t *testing.T) {
 	}
 	for _, m := range []*HeatMap{ratios, conflicts} {
 		if len(m.Values) != m.Rows*m.Columns || slices.Min(m.Values) != m.Least || slices.Max(m.Values) != m.Most || m.Summary == "" {
-			t.Errorf("%s: values = %d, from %g to %g; want a value for each cell, and its extremes", m.Title, len(m.Values), m.Least, m.Most)
+			t.Errorf("%s: values = %d, from %g to %g; want a value for each cell, and the extremes of these values", m.Title, len(m.Values), m.Least, m.Most)
 		}
 	}
 	// The 80 lines map to only two of the 64 sets, so a direct-mapped cache of 64 lines always

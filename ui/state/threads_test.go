@@ -206,6 +206,6 @@ func TestThreadsCharts(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if v.Threads() == nil || tabled([]uint64{1, 2}).Threads() != nil {
-		t.Error("Threads() = nil for a profile with per-thread stacks, or not nil for a profile without")
+		t.Error("Threads() = nil for a profile with per-thread stacks, or not nil for a profile without per-thread stacks")
 	}
 }

@@ -59,7 +59,7 @@ func soakHost() *workers.Host {
 // line.
 func TestSoakSpilling(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
-		t.Skip("skipped: it takes many minutes; set STACKGLASS_SOAK=1 to run it")
+		t.Skip("skipped: this test takes minutes; set STACKGLASS_SOAK=1 to run it")
 	}
 	const limit = 512 << 20
 	want, r := soakLoops(), newRun(t, "")

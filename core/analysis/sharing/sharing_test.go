@@ -136,7 +136,7 @@ func TestViewsEqualLists(t *testing.T) {
 		p := analyse(t, analysis.Spec{LineBytes: []uint32{32, 64}, Analyses: analysis.Sharing}, tracetest.NewReader(b, rapid.IntRange(1, 50).Draw(t, "rows")))
 		if len(threads) == 1 {
 			if p.Sharing != nil {
-				t.Fatal("the profile of a trace with one thread contains sharing")
+				t.Fatal("Sharing is not nil in the profile of a trace with one thread")
 			}
 			return
 		}

@@ -133,7 +133,7 @@ func TestSearch(t *testing.T) {
 	}
 	asked := 0
 	if _, stopped, err = Search(gemm(128, 1024), c, Count, 3, nil, func() bool { asked++; return asked < 20 }); !stopped || err != nil {
-		t.Errorf("Search: stopped %v, error %v, want it stopped without an error", stopped, err)
+		t.Errorf("Search: stopped = %v, error %v, want true and no error", stopped, err)
 	}
 	walk := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
 	if found, _, _ = Search(walk, c, Count, 1, nil, nil); len(found) != 1 || found[0].After != 32768 {

@@ -41,7 +41,7 @@ func TestWriteRoundTrip(t *testing.T) {
 		text := write(t, tracetest.NewReader(whole, 0), 7)
 		tracetest.CheckText(t, text, reader, want)
 		if again := write(t, reader(strings.NewReader(text)), 3); again != text {
-			t.Fatalf("%q reads and writes as %q, want the same text", text, again)
+			t.Fatalf("%q is read and written as %q, want the same text", text, again)
 		}
 	})
 }

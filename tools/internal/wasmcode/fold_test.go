@@ -28,7 +28,7 @@ func TestFoldCode(t *testing.T) {
 		t.Errorf("the folded file has %d bytes, want %d", got, want)
 	}
 	if got, want := deflated(t, folded), deflated(t, original); got > want*9/10 {
-		t.Errorf("folded code compresses to %d bytes, want less than the %d of the original", got, want)
+		t.Errorf("folded code compresses to %d bytes, want fewer than the %d bytes of the original", got, want)
 	}
 	changeCode(folded, true)
 	if !bytes.Equal(folded, addMark(file)) {

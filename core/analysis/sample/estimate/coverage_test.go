@@ -55,7 +55,7 @@ func TestIntervalsCoverTheTruth(t *testing.T) {
 						t.Errorf("%d lines: the interval contains the true value in %d of %d runs", c, held[c], seeds)
 					}
 				}
-				t.Logf("the accuracy is %.4f; number of seeds, of %d, for which the interval contains the true value, by capacity:%s", alike, seeds, text)
+				t.Logf("the accuracy is %.4f; of %d seeds, the interval contains the true value for this number of seeds, by capacity:%s", alike, seeds, text)
 			})
 		}
 	}

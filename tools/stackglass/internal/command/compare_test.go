@@ -71,7 +71,7 @@ func TestCompareEqualsVerbs(t *testing.T) {
 			}
 			for name, got := range compared {
 				if _, there := alone[name]; !there && got != "0" && got != "" {
-					t.Errorf("%s: %s of %s, which does not exist in %s, is %s, want 0 or no value", verb, c.number, name, side, got)
+					t.Errorf("%s: %s of %s is %s in %s, which has no such row; want 0 or no value", verb, c.number, name, got, side)
 				}
 			}
 		}

@@ -103,7 +103,7 @@ func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarch
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "with a name as long as a path, which reports give more room.sgp")
+	file := filepath.Join(t.TempDir(), "a profile with a name that is about as long as the path of a file.sgp")
 	if err := os.WriteFile(file, r.Profile.Encode(), 0o644); err != nil {
 		t.Fatal(err)
 	}
