@@ -48,7 +48,7 @@ func TestData(t *testing.T) {
 	d.wants(`id="data"`, "Move to a second structure:", "kind, name (48 B).", "Members of particle over cache lines", `id="shade-L1_misses"`, "Members that are used together", "Memory blocks by allocation")
 	grid := d.grids["data"]
 	if rows, _ := grid.View(0, 3); grid.Selected != 0 || !strings.HasPrefix(rows[0][0], "all") || !strings.HasPrefix(rows[2][0], "grid") {
-		t.Errorf("ranking = %q, selected row = %d; want all first and selected, and grid third", rows, grid.Selected)
+		t.Errorf("ranking = %q, selected row = %d; want “all” first and selected, and “grid” third", rows, grid.Selected)
 	}
 
 	ruler := d.matrixOf("fields")

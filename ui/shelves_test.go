@@ -69,12 +69,12 @@ func TestSweep(t *testing.T) {
 	release := other.app.Tabs.Own("running")
 	d.app.Sweep()
 	if !slices.Equal(shelves.deleted, []string{"finished", "deleted"}) {
-		t.Errorf("deleted spill stores = %q, want finished and deleted", shelves.deleted)
+		t.Errorf("deleted spill stores = %q, want “finished” and “deleted”", shelves.deleted)
 	}
 	release()
 	d.app.Sweep()
 	if !slices.Equal(shelves.keys, []string{"interrupted"}) {
-		t.Errorf("remaining spill stores = %q, want interrupted", shelves.keys)
+		t.Errorf("remaining spill stores = %q, want “interrupted”", shelves.keys)
 	}
 	d.app.reload()
 	d.wants(`id="storage-outside"`, "stacks spilled to disk")

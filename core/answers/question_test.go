@@ -42,7 +42,7 @@ func TestQuestionsRoundTrip(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if words := (ModelQuestion{}).Question().Words; len(words) != 0 {
-		t.Errorf("words of a zero question: %q, want none", words)
+		t.Errorf("words of the zero question = %q, want none", words)
 	}
 }
 

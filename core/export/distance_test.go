@@ -28,7 +28,7 @@ func TestApportionIsFair(t *testing.T) {
 			exact := new(big.Int).Mul(new(big.Int).SetUint64(total), new(big.Int).SetUint64(shares[i].weight))
 			floor := exact.Quo(exact, weights).Uint64()
 			if part := shares[i].part; part != floor && part != floor+1 {
-				t.Fatalf("part %d of the total %d, with weight %d of %d, is %d", i, total, shares[i].weight, weights, part)
+				t.Fatalf("part %d of the total %d, with weight %d of %d, is %d, want %d or one more", i, total, shares[i].weight, weights, part, floor)
 			}
 		}
 		if want := map[bool]uint64{true: 0, false: total}[weights.Sign() == 0]; sum != want {

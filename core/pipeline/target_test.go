@@ -111,7 +111,7 @@ func TestFusedSums(t *testing.T) {
 	} {
 		b := p.NewBody(c.list, Options{Target: c.target})
 		if got := b.Ops[1].Class == FMA && b.Ops[0].Class == ""; got != c.fused {
-			t.Errorf("%s: classes %q and %q, want fused: %v", c.about, b.Ops[0].Class, b.Ops[1].Class, c.fused)
+			t.Errorf("%s: classes %q and %q, want fused = %v", c.about, b.Ops[0].Class, b.Ops[1].Class, c.fused)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestVectorsWiderThanRegisters(t *testing.T) {
 		want := one.repeated(c.times)
 		got := p.NewBody([]trace.Instr{{Opcode: c.opcode, Type: c.typ, Uses: []int32{-1, -1}}}, Options{Target: c.target}).Ops[0].Cost
 		if got.MicroOps != want.MicroOps || got.Latency != want.Latency || p.usesText(got.Uses) != p.usesText(want.Uses) {
-			t.Errorf("%s %s, target %b: %+v, want %d of %s: %+v", c.opcode, c.typ, c.target, got, c.times, c.want, want)
+			t.Errorf("%s %s, target %b: cost %+v, want %+v, the cost of %d of %s", c.opcode, c.typ, c.target, got, want, c.times, c.want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestHitsFromSetTable(t *testing.T) {
 		}
 	}
 	if _, ok := (*profile.SetTable)(nil).Hits(1, 1); ok {
-		t.Error("Hits of a missing table returns ok")
+		t.Error("Hits of a missing table returns true, want false")
 	}
 }
 

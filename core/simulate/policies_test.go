@@ -64,7 +64,7 @@ func TestDrCacheSimPolicies(t *testing.T) {
 			default:
 				victim, _, evicted := tags.insert(line, false)
 				if full := ways[next] != 0; full != evicted || full && victim+1 != ways[next] {
-					t.Errorf("%s: line %d replaces line %d (%t), want line %d", name, line, victim, evicted, int(ways[next])-1)
+					t.Errorf("%s: inserting line %d evicts line %d (evicted = %t), want line %d", name, line, victim, evicted, int(ways[next])-1)
 				} else if full {
 					replaced++
 				}

@@ -24,7 +24,7 @@ func TestCounters(t *testing.T) {
 	p.clickElement(`#table-blocks [data-sort="executions"]`)
 	p.waitTrue("sorted by executions", `document.querySelector('#table-blocks [data-sort="executions"]').closest("th").ariaSort === "descending"`)
 	if first := p.textOf("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiplyproductsmultiply.c") {
-		t.Errorf("block with the most executions = %q, want multiply, products", first)
+		t.Errorf("block with the most executions = %q, want block “products” of “multiply”", first)
 	}
 	name, path := p.awaitDownload(func() { p.clickElement("#blocks-csv") })
 	content, err := os.ReadFile(path)
@@ -41,7 +41,7 @@ func TestCounters(t *testing.T) {
 	p.reload()
 	p.waitFor("#table-blocks tbody tr")
 	if first := p.textOf("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiplyproductsmultiply.c") {
-		t.Errorf("block with the most executions after a reload = %q, want multiply, products", first)
+		t.Errorf("block with the most executions after a reload = %q, want block “products” of “multiply”", first)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestData(t *testing.T) {
 	p.waitFor("#chart-map canvas[data-ready]")
 	p.takeScreenshots("data")
 	if title := p.textOf("#data-title"); !strings.HasPrefix(title, "all") {
-		t.Errorf("data structure with the most misses = %q, want all", title)
+		t.Errorf("data structure with the most misses = %q, want “all”", title)
 	}
 	if advice := p.textOf("#data-advice"); !strings.Contains(advice, "Move to a second structure: kind, name") {
 		t.Errorf("advice = %q, want a second structure for kind and name", advice)
@@ -88,7 +88,7 @@ func TestData(t *testing.T) {
 	p.reload()
 	p.waitFor("#chart-fields canvas[data-ready]")
 	if title := p.textOf("#data-title"); !strings.HasPrefix(title, "n") {
-		t.Errorf("selected data structure after a reload = %q, want n", title)
+		t.Errorf("selected data structure after a reload = %q, want “n”", title)
 	}
 }
 

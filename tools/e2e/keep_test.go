@@ -103,7 +103,7 @@ func TestExport(t *testing.T) {
 	other.reload()
 	other.waitTrue("the imported analysis", `document.querySelector("#digest")`)
 	if title := other.textOf("#result-title"); title != "from elsewhere" {
-		t.Errorf("title of the imported analysis = %q, want from elsewhere", title)
+		t.Errorf("title of the imported analysis = %q, want “from elsewhere”", title)
 	}
 }
 

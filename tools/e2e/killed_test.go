@@ -218,7 +218,7 @@ func TestTwoTabs(t *testing.T) {
 	second.openFirstScreen()
 	second.waitFor("#kept .chip.interrupted")
 	if says := second.textOf("#kept .chip.interrupted"); says != "running in another tab" || second.has("#kept .go-on") {
-		t.Errorf("state of the analysis in the list of the second tab = %q, want running in another tab", says)
+		t.Errorf("state of the analysis in the list of the second tab = %q, want “running in another tab”", says)
 	}
 	first.clickElement("#run-pause")
 	second.dropFiles(trace)

@@ -28,7 +28,7 @@ func TestLoopChanges(t *testing.T) {
 	p.tryChanges("b=+8")
 	row := func(n string) string { return p.textOf("#table-tried-1 tbody tr:nth-child(1) td:nth-child(" + n + ")") }
 	if got := row("1"); got != "pad each row of b by 1 element (8 bytes)" {
-		t.Errorf("name of the change = %q, want pad each row of b by 1 element (8 bytes)", got)
+		t.Errorf("name of the change = %q, want “pad each row of b by 1 element (8 bytes)”", got)
 	}
 	if got := p.textOf("#table-proposed caption, #table-proposed .caption"); got == "" {
 		t.Error("the table of proposals has no title")

@@ -398,7 +398,7 @@ func killAndResume(t *testing.T, file js.Value, want []byte) {
 	r.spawn("")
 	r.start(workers.Start{Key: "k", Name: "a.din", Resume: true}, file)
 	if p := r.progress(); p.References < e.References {
-		t.Errorf("first progress after the resume = %d references, want %d", p.References, e.References)
+		t.Errorf("first progress after the run was resumed = %d references, want %d", p.References, e.References)
 	}
 	d, _ := r.done()
 	if !bytes.Equal(d.Profile, want) {

@@ -194,7 +194,7 @@ func TestSASMMTable2(t *testing.T) {
 		t.Errorf("thread 1 has the concurrent distances %v, and %d cold accesses", got, one.Cold)
 	}
 	if want := (profile.Change{Dilated: 1, Overlapped: 1, Intercepted: 1, Brought: 1}); one.Change != want {
-		t.Errorf("the changes of thread 1 are %+v, want %+v", one.Change, want)
+		t.Errorf("thread 1: Change = %+v, want %+v", one.Change, want)
 	}
 	if got := maps.Collect(s.Cores[0].Private.Distances.All()); !maps.Equal(got, map[uint64]uint64{1: 1, 2: 1, 3: 1}) {
 		t.Errorf("thread 1 has the private distances %v", got)

@@ -153,7 +153,7 @@ func TestHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h := r.Header(); !reflect.DeepEqual(h, trace.Header{Format: "csv", Threads: true}) {
-		t.Errorf("Header() = %+v, want threads only", h)
+		t.Errorf("Header() = %+v, want only threads", h)
 	}
 }
 

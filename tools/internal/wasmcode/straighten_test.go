@@ -154,7 +154,7 @@ func TestStraighten(t *testing.T) {
 	}
 	want := run(file)
 	if !strings.Contains(want, "6 failed: no") {
-		t.Fatalf("the original program printed %q, want a line 6 failed: no", want)
+		t.Fatalf("the original program printed %q, want the line “6 failed: no”", want)
 	}
 	if got := run(straight); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

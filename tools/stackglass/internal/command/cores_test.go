@@ -328,7 +328,7 @@ func TestCommunicationBySite(t *testing.T) {
 			known[key] = true
 		}
 		if got != want {
-			t.Errorf("%s: %d events by site, want %d as by flow", file, got, want)
+			t.Errorf("%s: %d events by site, want %d, as by flow", file, got, want)
 		}
 		_, table, _ := strings.Cut(stackglass(words(line)...).stdout, "Values that one thread wrote and another thread used")
 		table, _, _ = strings.Cut(table, "\n\n")

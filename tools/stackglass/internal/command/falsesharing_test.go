@@ -33,7 +33,7 @@ func falseRows(t *testing.T, trace string) (rows []falseRow) {
 func TestFalseSharingIsRanked(t *testing.T) {
 	rows := falseRows(t, "tally.sgt")
 	if len(rows) != 2 || rows[0].Object != "tally" || rows[1].Object != "field" {
-		t.Fatalf("false sharing %+v, want tally, then field, and no other data", rows)
+		t.Fatalf("false sharing %+v, want “tally”, then “field”, and no other data structure", rows)
 	}
 	if f := rows[0]; f.Severity != "in this run" || f.Lines != 1 || f.Threads < 3 || f.PingPongs == 0 || f.Moves < 1000 || !strings.Contains(f.Fix, "alignas(64)") {
 		t.Errorf("%+v", f)
@@ -42,7 +42,7 @@ func TestFalseSharingIsRanked(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if rows := falseRows(t, "tally-padded.sgt"); len(rows) != 1 || rows[0].Object != "field" {
-		t.Errorf("false sharing with padding: %+v, want only field", rows)
+		t.Errorf("false sharing with padding: %+v, want only “field”", rows)
 	}
 }
 

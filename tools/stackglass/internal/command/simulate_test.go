@@ -178,7 +178,7 @@ func TestSimulateFeatures(t *testing.T) {
 		t.Errorf("%d useful prefetches in a matrix multiplication, want at least 10000", n)
 	}
 	if n := a.cellNumber("tlbs", "DTLB", "misses"); n == 0 {
-		t.Error("0 TLB misses, want some")
+		t.Error("0 TLB misses, want more")
 	}
 	if got := stackglass("simulate", "testdata/plain.din", "--cache", "L1=2KiB,4,prefetch=stride"); got.code != 0 || !strings.Contains(got.stderr, "as references of one instruction") {
 		t.Errorf("exit code %d, stderr %s, want a warning", got.code, got.stderr)
