@@ -295,7 +295,7 @@ func checkText(t *testing.T, d Demo) {
 	}
 }
 
-func TestDist(t *testing.T) {
+func TestBuiltSite(t *testing.T) {
 	files, err := Dist()
 	if errors.Is(err, ErrNotBuilt) {
 		t.Skip("skipped: site/dist is empty; run make site")

@@ -356,7 +356,7 @@ func TestOneHierarchyForAllViews(t *testing.T) {
 	}
 }
 
-func TestLevelsLatenciesAndB(t *testing.T) {
+func TestEditAndCompareHierarchies(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.act(func() { d.app.SetPreset("i7-6700") })
@@ -888,9 +888,9 @@ func TestFullStore(t *testing.T) {
 	d.wants("not kept")
 }
 
-// TestRehearse checks that the steps of the function Rehearse build every view of a result without
+// TestRehearsalBuildsEveryView checks that the steps of the function Rehearse build every view of a result without
 // errors.
-func TestRehearse(t *testing.T) {
+func TestRehearsalBuildsEveryView(t *testing.T) {
 	env, err := vugu.NewBuildEnv()
 	if err != nil {
 		t.Fatal(err)

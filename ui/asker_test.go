@@ -41,10 +41,10 @@ func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) 
 	}
 }
 
-// TestAsker checks that, once the answer program is ready, an asker sends only the latest question.
-// The asker must accept only replies to this question, and no reply after the method "end" was
-// called.
-func TestAsker(t *testing.T) {
+// TestAskerSendsLatestQuestion checks that, once the answer program is ready, an asker sends only
+// the latest question. The asker must accept only replies to this question, and no reply after the
+// method "end" was called.
+func TestAskerSendsLatestQuestion(t *testing.T) {
 	d := newDesk(t)
 	s := scripted{d, make(chan workers.Carrier, 2)}
 	d.app.Port = s

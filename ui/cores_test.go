@@ -78,10 +78,10 @@ func TestPredictCores(t *testing.T) {
 	}
 }
 
-// TestCoresByWindows checks that the input for SDCM can be selected, and that the page describes
+// TestInputOfSDCM checks that the input for SDCM can be selected, and that the page describes
 // the sample. The test also interleaves references according to the cores' clocks. For some ways to
 // divide the work, the page predicts no times.
-func TestCoresByWindows(t *testing.T) {
+func TestInputOfSDCM(t *testing.T) {
 	d := alone(t)
 	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, for L1. Bands and ± are 95 % confidence intervals.")
 	d.act(func() { d.app.SetModel("windows") })
@@ -130,8 +130,9 @@ func TestCoresByWindows(t *testing.T) {
 	})
 }
 
-// TestKeepCores checks that predicted threads can be kept and compared with measured threads.
-func TestKeepCores(t *testing.T) {
+// TestKeepPredictedThreads checks that predicted threads can be kept and compared with measured
+// threads.
+func TestKeepPredictedThreads(t *testing.T) {
 	d := alone(t)
 	one := d.app.Screen.Open
 	d.act(d.app.KeepCores)

@@ -360,9 +360,10 @@ func TestCompareThreads(t *testing.T) {
 	d.wants(`id="missing"`, "B has nothing to compare in this view")
 }
 
-// TestLateThread checks that, if a trace's second thread appears late, communication is counted
-// only on request. The page must list threads that are in the settings but not in the trace.
-func TestLateThread(t *testing.T) {
+// TestLateSecondThread checks that, if a trace's second thread appears late, communication is
+// counted only on request. The page must list threads that are in the settings but not in the
+// trace.
+func TestLateSecondThread(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", communication.Trial) + "0x1000,r,8,2\n"
 	d.settings = state.Settings{Cores: "8,9"}

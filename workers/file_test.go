@@ -48,7 +48,7 @@ func readRandomly(t *rapid.T, r io.Reader) (all []byte, err error) {
 // The list "lengths" contains lengths near the ends of blocks.
 var lengths = []int{0, 1, 1000, BlockBytes - 1, BlockBytes, BlockBytes + 1, 2 * BlockBytes, 2*BlockBytes + 5}
 
-func TestFileSum(t *testing.T) {
+func TestFileChecksum(t *testing.T) {
 	whole := noise(2*BlockBytes + 5)
 	rapid.Check(t, func(t *rapid.T) {
 		content := whole[:rapid.SampledFrom(lengths).Draw(t, "length")]

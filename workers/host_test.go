@@ -429,9 +429,9 @@ func TestLargeSnapshotsAreRounded(t *testing.T) {
 	}
 }
 
-// TestCancelAtOnce checks that a Cancel message that arrives before the first step ends even a very
-// short run.
-func TestCancelAtOnce(t *testing.T) {
+// TestCancelBeforeFirstStep checks that a Cancel message that arrives before the first step ends
+// even a very short run.
+func TestCancelBeforeFirstStep(t *testing.T) {
 	f := newFixture(t)
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser {

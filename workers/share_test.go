@@ -151,8 +151,9 @@ func TestSharedEqualsOneWorker(t *testing.T) {
 	}
 }
 
-// TestNotShared checks that there are no helpers if a trace is short or a run cannot be shared.
-func TestNotShared(t *testing.T) {
+// TestRunsThatAreNotShared checks that there are no helpers if a trace is short or a run cannot be
+// shared.
+func TestRunsThatAreNotShared(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 2)), 5000)
 	for name, c := range map[string]struct {
 		start workers.Start

@@ -292,7 +292,7 @@ func TestRunnerEqualsNaive(t *testing.T) {
 
 // In a long trace, the size of the windows doubles several times. The tests with short traces
 // compare the result with a naive implementation; this test checks an identity instead.
-func TestWindowsDouble(t *testing.T) {
+func TestWindowSizeDoubles(t *testing.T) {
 	const references = 5_000_000
 	whole := func() trace.Reader {
 		return tracetest.Stream(references, tracetest.Mixed(5, tracetest.Sequential(1<<20), tracetest.Uniform(3000, 6)))

@@ -13,7 +13,7 @@ import (
 
 // An additional consumer receives the selected references of the trace, even if there are no
 // analyses.
-func TestConsumerBesideAnalyses(t *testing.T) {
+func TestConsumerReceivesSelectedReferences(t *testing.T) {
 	whole := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k")
 	for _, chosen := range []analysis.Analyses{analysis.Default, analysis.None} {
 		spec := analysis.Spec{Kinds: 1 << trace.Store, Skip: 1, Limit: 3, Analyses: chosen}
@@ -48,7 +48,7 @@ func TestConsumerBesideAnalyses(t *testing.T) {
 }
 
 // If the consumer returns an error, the run ends.
-func TestBesideError(t *testing.T) {
+func TestConsumerErrorEndsRun(t *testing.T) {
 	run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.None}, tracetest.NewReader(tracetest.Lines(64, "a b"), 0))
 	if err != nil {
 		t.Fatal(err)

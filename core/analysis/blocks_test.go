@@ -546,7 +546,7 @@ func TestBlocksSpill(t *testing.T) {
 }
 
 // Even in a trace of arbitrary rows, every row is counted, and the counts of each block balance.
-func TestBlocksWithArbitraryRows(t *testing.T) {
+func TestBlockCountsOfArbitraryRecords(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 95))
 		p := branchingProgram(rng)

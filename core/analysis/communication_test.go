@@ -1112,7 +1112,7 @@ func lateSecondThread(first, references int) *trace.Batch {
 
 // The position up to which the analysis waits for a second thread depends neither on the batches of
 // the trace nor on interruptions.
-func TestSecondThreadWithinTrial(t *testing.T) {
+func TestWaitForSecondThread(t *testing.T) {
 	for first, want := range map[int]bool{0: true, communication.Trial - 1: true, communication.Trial: false, communication.Trial + 5000: false} {
 		whole := lateSecondThread(first, communication.Trial+10_000)
 		if first == 0 {
@@ -1138,7 +1138,7 @@ func TestSecondThreadWithinTrial(t *testing.T) {
 // If the index of a trace lists several threads, the analysis begins with the first reference, even
 // if only one thread runs for a long time. The test uses one worker, several workers, and
 // interrupted runs.
-func TestLongSerialHeadEqualsNaive(t *testing.T) {
+func TestLongSingleThreadedStartEqualsNaive(t *testing.T) {
 	program := allocatingProgram()
 	program.Threads, program.ThreadCount = nil, 3
 	rng := rand.New(rand.NewPCG(7, 65))

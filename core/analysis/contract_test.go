@@ -159,7 +159,7 @@ func TestContract(t *testing.T) {
 }
 
 // A reference that touches very many bytes is passed to PieceConsumers in pieces.
-func TestContractForPieces(t *testing.T) {
+func TestLongReferencesArePassedInPieces(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {
 		w = &witness{}
@@ -177,11 +177,11 @@ func TestContractForPieces(t *testing.T) {
 	}
 }
 
-// TestEveryAnalysis checks, for every registered analysis, that the profiles of a run with helpers,
-// a run on several processors, an interrupted run and joined segments are byte-identical to the
-// profile of a plain run. For analyses without support for segments, joined segments are not
-// tested.
-func TestEveryAnalysis(t *testing.T) {
+// TestEveryAnalysisInEveryKindOfRun checks, for every registered analysis, that the profiles of a
+// run with helpers, a run on several processors, an interrupted run and joined segments are
+// byte-identical to the profile of a plain run. For analyses without support for segments, joined
+// segments are not tested.
+func TestEveryAnalysisInEveryKindOfRun(t *testing.T) {
 	for _, name := range analysis.AnalysisNames() {
 		t.Run(name, func(t *testing.T) {
 			tag, err := analysis.ParseAnalyses(name)

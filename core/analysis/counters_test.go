@@ -247,7 +247,7 @@ func TestCountersEqualNaive(t *testing.T) {
 }
 
 // The counts of a matrix multiplication can be computed from the algorithm.
-func TestMultiplication(t *testing.T) {
+func TestCountersOfMatrixMultiplication(t *testing.T) {
 	const n = 12
 	p, steps := tracetest.Multiplication(n)
 	got := resultOf(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))

@@ -275,9 +275,9 @@ func TestDividedResumes(t *testing.T) {
 	}
 }
 
-// TestDividedEndsLikeRunner checks that damage to the trace ends a divided run and an undivided run
-// at the same position, and that the results up to that position are equal.
-func TestDividedEndsLikeRunner(t *testing.T) {
+// TestDamageEndsDividedRunAtSamePosition checks that damage to the trace ends a divided run and an
+// undivided run at the same position, and that the results up to that position are equal.
+func TestDamageEndsDividedRunAtSamePosition(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 24))
 		p := allocatingProgram()

@@ -69,7 +69,7 @@ func expandedRows(t *testing.T, p *profile.Profile) *trace.Batch {
 }
 
 // Expanding the loops of a run yields the rows that the spec selects, including all events.
-func TestLoopsExpandToTheRows(t *testing.T) {
+func TestLoopsExpandToSelectedRecords(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 41))
 		p := allocatingProgram()

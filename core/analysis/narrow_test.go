@@ -30,10 +30,10 @@ func (w *partialWitness) AppendRows(b *trace.Batch) error { return w.Consume(b) 
 func (w *partialWitness) Reads() bool                     { return w.rows < w.most }
 func (w *partialWitness) Append(*profile.Profile) error   { return nil }
 
-// TestNarrowEqualsRunner checks that the result of a run whose helpers omit events is
+// TestOmittedEventsDoNotChangeResult checks that the result of a run whose helpers omit events is
 // byte-identical to the result of a run that reads all events, even if helpers end segments within
 // chunks. (The run itself also omits these events as soon as no analysis needs all rows.)
-func TestNarrowEqualsRunner(t *testing.T) {
+func TestOmittedEventsDoNotChangeResult(t *testing.T) {
 	most := 0
 	var w *partialWitness
 	tag, undo := analysis.Register("weary", func() analysis.Analysis {

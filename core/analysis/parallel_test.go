@@ -79,7 +79,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 }
 
 // The test uses programs with sites, allocations and threads.
-func TestParallelFollowsBlocks(t *testing.T) {
+func TestParallelRunOfBlocksEqualsRunner(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		p := allocatingProgram()
@@ -170,7 +170,7 @@ func TestParallelResumes(t *testing.T) {
 }
 
 // Bad records, limits and damage end a parallel run at the same position as a sequential run.
-func TestParallelEndsLikeRunner(t *testing.T) {
+func TestDamageEndsParallelRunAtSamePosition(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		whole := randomTrace(rng, 1+rng.IntN(20_000))

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-func TestStateAfter(t *testing.T) {
+func TestStateAfterErrors(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want string

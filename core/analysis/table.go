@@ -23,8 +23,8 @@ import (
 //  2. a tag and a registration here;
 //  3. a field of [profile.Profile] that Result sets, and the encoding of this field. if Append
 //     needs data in addition to the result, a field of [profile.Segment] for this data;
-//  4. tests of its result. TestEveryAnalysis checks that the profiles of divided, segmented and
-//     saved runs are byte-identical to the profile of a plain run.
+//  4. tests of its result. TestEveryAnalysisInEveryKindOfRun checks that the profiles of divided,
+//     segmented and saved runs are byte-identical to the profile of a plain run.
 //
 // registry.go explains the fields of a registration.
 

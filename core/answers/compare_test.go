@@ -70,7 +70,7 @@ func TestKeyOfUnknownTable(t *testing.T) {
 	}
 }
 
-func TestHeadline(t *testing.T) {
+func TestHeadlineOfComparison(t *testing.T) {
 	side := func(cycles, waiting uint64, kinds ...string) []report.Table {
 		verdict := report.Table{Key: "verdict", Columns: report.Columns("verdict", "cycles", "memory_cycles")}
 		verdict.Add(report.TextOf("Memory costs something"), report.Count(cycles), report.Count(waiting))

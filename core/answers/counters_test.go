@@ -88,7 +88,7 @@ func TestSortedRowsAddUp(t *testing.T) {
 	}
 }
 
-func TestNarrowCounters(t *testing.T) {
+func TestNarrowCountersDropsColumns(t *testing.T) {
 	whole := answers.CountersOf(multiplied(t).Counters, answers.ByBlock, "loads")
 	narrow := answers.NarrowCounters(whole, "loads")
 	if len(narrow.Columns) >= len(whole.Columns) || narrow.Index("loads") < 0 || narrow.Index("stores") >= 0 {
@@ -102,7 +102,7 @@ func TestNarrowCounters(t *testing.T) {
 	}
 }
 
-func TestNotCounted(t *testing.T) {
+func TestReasonsForMissingCounters(t *testing.T) {
 	p := multiplied(t)
 	if list := answers.NotCounted(p); len(list) != 0 {
 		t.Errorf("NotCounted = %q, want nothing for a profile with all counters", list)

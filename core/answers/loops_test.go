@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestAllocatedAt checks that an array without a name is named after its allocation, unless several
-// allocations had the same address at different times.
-func TestAllocatedAt(t *testing.T) {
+// TestUnnamedArraysAreNamedAfterAllocation checks that an array without a name is named after its
+// allocation, unless several allocations had the same address at different times.
+func TestUnnamedArraysAreNamedAfterAllocation(t *testing.T) {
 	block := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Leaf(loops.Reference{Kind: trace.Alloc, Site: site, Arg: 800}, at)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// TestVerbs checks that every verb has the descriptions that people and programs need.
-func TestVerbs(t *testing.T) {
+// TestVerbsAreComplete checks that every verb has the descriptions that people and programs need.
+func TestVerbsAreComplete(t *testing.T) {
 	var names []string
 	for _, v := range Verbs() {
 		if v.Name == "" || v.Title == "" || v.Needs == nil || v.Missing == nil || v.Answer == nil {

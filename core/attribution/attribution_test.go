@@ -164,7 +164,7 @@ func (c *privateCaches) accessCache(thread uint32, line trace.Line, write bool) 
 // The misses attributed to the sites equal the misses in a simulated private cache if its capacity
 // is the edge of a bin, or if line utilisation was measured in the cache. At the edges of bins, the
 // number of coherence misses also equals the number in the simulated cache.
-func TestExactInPrivateCaches(t *testing.T) {
+func TestMissesInPrivateCachesAreExact(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {
 		lines, sets := profile.SiteBinFrom(rapid.IntRange(1, 32).Draw(t, "bin")), 1
@@ -284,7 +284,7 @@ func TestProfileWithoutCoherentSites(t *testing.T) {
 }
 
 // At the edges of bins, the misses attributed to each site are exact.
-func TestExactAtEdges(t *testing.T) {
+func TestMissesAtBinEdgesAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := profile.SiteBinFrom(rapid.IntRange(1, 40).Draw(t, "bin"))
 		spec := analysis.Spec{Utilisation: []uint64{64 * lines}}
@@ -329,7 +329,7 @@ func TestMissesBetweenBinEdges(t *testing.T) {
 
 // If line utilisation was measured in a set-associative cache, the misses of each site are exact.
 // Without this measurement, the misses of the sites are estimates, but their sum is the same.
-func TestMeasuredInSetAssociativeCache(t *testing.T) {
+func TestMeasuredSetAssociativeCache(t *testing.T) {
 	program, steps := tracetest.Multiplication(64) // the lines of a column of B are in only 8 of the 64 sets
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
 	p := analysed(t, analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{8 << 10}, UtilisationWays: []uint32{2}}, program, steps)
@@ -346,7 +346,7 @@ func TestMeasuredInSetAssociativeCache(t *testing.T) {
 
 // Measured counts are used even if the number of sets is not a power of two. In this case, the
 // level's total is the measured count instead of a model's prediction.
-func TestMeasuredInAnyNumberOfSets(t *testing.T) {
+func TestMeasuredCacheWithAnyNumberOfSets(t *testing.T) {
 	program, steps := tracetest.Multiplication(64)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}
 	spec := analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{c.SizeBytes}, UtilisationWays: []uint32{c.Ways}}

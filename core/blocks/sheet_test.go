@@ -215,9 +215,9 @@ func FuzzSheet(f *testing.F) {
 	})
 }
 
-// TestGuess checks that systems with guessed weights can be solved: loops run ten iterations, and
-// recursion ends.
-func TestGuess(t *testing.T) {
+// TestGuessedWeights checks that systems with guessed weights can be solved: loops run ten
+// iterations, and recursion ends.
+func TestGuessedWeights(t *testing.T) {
 	p := fib()
 	s, err := NewSystem(p)
 	if err != nil {

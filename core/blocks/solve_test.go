@@ -436,9 +436,9 @@ func wantError(t *testing.T, s *System, want ...string) {
 	t.Errorf("%v, want %q", err, want)
 }
 
-// TestUnsolvable checks that the error for a system without a solution contains the function, the
-// block, the line and advice.
-func TestUnsolvable(t *testing.T) {
+// TestErrorsOfUnsolvableSystems checks that the error for a system without a solution contains the
+// function, the block, the line and advice.
+func TestErrorsOfUnsolvableSystems(t *testing.T) {
 	p := loopProgram()
 	for b := range p.Blocks {
 		p.Blocks[b].File, p.Blocks[b].LastLine = "a.c", uint32(10+b)
@@ -482,9 +482,9 @@ func TestUnsolvable(t *testing.T) {
 	}
 }
 
-// TestEditsAreSolvedAgain checks that a system that has been changed after its first solution has
-// the same solution as a new system.
-func TestEditsAreSolvedAgain(t *testing.T) {
+// TestChangedSystemIsSolvedAgain checks that a system that has been changed after its first
+// solution has the same solution as a new system.
+func TestChangedSystemIsSolvedAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
 		if _, err := s.Solve(); err != nil && !hasUnknown(err) {
@@ -537,9 +537,9 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 	})
 }
 
-// TestProfile checks that the weights of a profile are used, and that the branch probabilities of a
-// block are unknown if the profile does not contain weights for the block.
-func TestProfile(t *testing.T) {
+// TestWeightsOfProfile checks that the weights of a profile are used, and that the branch
+// probabilities of a block are unknown if the profile does not contain weights for the block.
+func TestWeightsOfProfile(t *testing.T) {
 	s, err := FromProfile(nest(2), [][]uint64{nil, {10, 1}, {1000, 10}})
 	if err != nil {
 		t.Fatal(err)

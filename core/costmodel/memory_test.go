@@ -30,9 +30,9 @@ func levelledMachine(t *testing.T) machine {
 	return describedMachine(p)
 }
 
-// TestDescribedMachine checks that the levels of a description form a hierarchy if the last level is
-// memory.
-func TestDescribedMachine(t *testing.T) {
+// TestHierarchyOfDescription checks that the levels of a description form a hierarchy if the last
+// level is memory.
+func TestHierarchyOfDescription(t *testing.T) {
 	m := levelledMachine(t)
 	if len(m.h.Levels) != 2 || m.h.Levels[1].SizeBytes != 4096 || m.h.Levels[1].Ways != 4 || m.h.Memory.LatencyCycles != 300 {
 		t.Errorf("%+v", m.h)
@@ -131,9 +131,9 @@ func TestFillWaitOfSites(t *testing.T) {
 	}
 }
 
-// TestCrossing checks the share of references that cross a line boundary. Such a reference accesses
-// one more line than its size requires.
-func TestCrossing(t *testing.T) {
+// TestShareOfLineCrossings checks the share of references that cross a line boundary. Such a
+// reference accesses one more line than its size requires.
+func TestShareOfLineCrossings(t *testing.T) {
 	for _, c := range []struct {
 		bytes      uint32
 		references uint64

@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestAtomicFix checks that a finding proposes private copies only if the program does not use the
-// results of the atomic operations.
-func TestAtomicFix(t *testing.T) {
+// TestAdviceForAtomicOperations checks that a finding proposes private copies only if the program
+// does not use the results of the atomic operations.
+func TestAdviceForAtomicOperations(t *testing.T) {
 	add := trace.Instr{Opcode: "atomicrmw", Type: "i64", Site: 1}
 	compare := trace.Instr{Opcode: "icmp", Type: "i64", Uses: []int32{-1}}
 	decide := trace.Instr{Opcode: "br", Type: "i1", Uses: []int32{0}}
@@ -45,8 +45,8 @@ func TestAtomicFix(t *testing.T) {
 	}
 }
 
-// TestFixUnderLock checks the advice for a number that threads replace under a lock.
-func TestFixUnderLock(t *testing.T) {
+// TestAdviceForUpdateUnderLock checks the advice for a number that threads replace under a lock.
+func TestAdviceForUpdateUnderLock(t *testing.T) {
 	read, add := trace.Instr{Opcode: "load", Type: "i32", Site: 1, Uses: []int32{-1}}, trace.Instr{Opcode: "add", Type: "i32", Uses: []int32{0}}
 	store := trace.Instr{Opcode: "store", Type: "i32", Site: 2, Uses: []int32{1, -1}}
 	sum := []trace.Instr{{Opcode: "load", Type: "double", Site: 1, Uses: []int32{-1}}, {Opcode: "fadd", Type: "double", Uses: []int32{0, -1}}, {Opcode: "store", Type: "double", Site: 2, Uses: []int32{1, -1}}}

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestExtendBeginning checks that, if a run repeats its beginning, the counts of the changed run
-// are the counts of the beginning multiplied by the number of repetitions.
-func TestExtendBeginning(t *testing.T) {
+// TestRepeatedBeginningIsExtrapolated checks that, if a run repeats its beginning, the counts of
+// the changed run are the counts of the beginning multiplied by the number of repetitions.
+func TestRepeatedBeginningIsExtrapolated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const levels = 2
 		sites, times := rapid.IntRange(1, 4).Draw(t, "sites"), uint64(rapid.IntRange(2, 9).Draw(t, "repetitions"))
@@ -77,9 +77,10 @@ func TestExtendBeginning(t *testing.T) {
 	})
 }
 
-// TestBeginnings checks that a replay stores its counts at synchronisation points after enough
-// references, or at the requested point, and that later references do not change the stored counts.
-func TestBeginnings(t *testing.T) {
+// TestCountsAtSynchronisationPoints checks that a replay stores its counts at synchronisation
+// points after enough references, or at the requested point, and that later references do not
+// change the stored counts.
+func TestCountsAtSynchronisationPoints(t *testing.T) {
 	for _, until := range []int{0, 2} {
 		level := hierarchy.Cache{SizeBytes: 64 * 8, Ways: 2, LineBytes: 64}
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), exchanged: make([]float64, 1), team: 2, pages: map[trace.Addr]*page{},

@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestIrregularReason checks that a finding says that the data is larger than a cache only if the
+// TestReasonForIrregularAccesses checks that a finding says that the data is larger than a cache only if the
 // code accesses the data again.
-func TestIrregularReason(t *testing.T) {
+func TestReasonForIrregularAccesses(t *testing.T) {
 	r := &run{Options: Options{Machine: hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1"}, {Name: "L2"}}}}}
 	if got := r.irregularReason(&place{level: 1, wait: 100, never: 10}); !strings.Contains(got, "larger than L2") {
 		t.Errorf("irregularReason = %q, want it to say that the data is larger than L2", got)
@@ -38,9 +38,9 @@ func TestFillsAndCopies(t *testing.T) {
 	}
 }
 
-// TestUntriedReason checks both reasons for which no change is tried: the references do not
+// TestReasonsWhyNoChangeWasTried checks both reasons for which no change is tried: the references do not
 // compress, or the profile has no loops.
-func TestUntriedReason(t *testing.T) {
+func TestReasonsWhyNoChangeWasTried(t *testing.T) {
 	for want, loops := range map[string][]byte{"do not compress": {}, "contains no loops": nil} {
 		r := &run{p: &profile.Profile{Loops: loops}}
 		if got := r.untriedHow(); !strings.Contains(got, want) {
@@ -49,9 +49,9 @@ func TestUntriedReason(t *testing.T) {
 	}
 }
 
-// TestScattersScalars checks that an array of numbers that is accessed at irregular indices is not
-// mistaken for an array of structures.
-func TestScattersScalars(t *testing.T) {
+// TestIrregularIndicesOfNumbers checks that an array of numbers that is accessed at irregular
+// indices is not mistaken for an array of structures.
+func TestIrregularIndicesOfNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
 		stride    profile.Stride
 		structure uint32
@@ -78,9 +78,9 @@ func TestScattersScalars(t *testing.T) {
 	}
 }
 
-// TestEvicted checks that two kinds of misses do not count as misses on evicted lines: each core's
-// first accesses, and accesses to lines that another core has invalidated.
-func TestEvicted(t *testing.T) {
+// TestMissesOnEvictedLines checks that two kinds of misses do not count as misses on evicted lines:
+// each core's first accesses, and accesses to lines that another core has invalidated.
+func TestMissesOnEvictedLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		private, all uint64  // number of first accesses, counted for each core (private) and for all cores together (all)
 		invalidated  float64 // share of the misses in L1

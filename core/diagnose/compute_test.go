@@ -33,9 +33,9 @@ func TestSourceIteration(t *testing.T) {
 	}
 }
 
-// TestChainLine uses a loop such as z = 0.9*z + x[i]; y[i] = z. The test checks that a finding
+// TestLineOfDependenceChain uses a loop such as z = 0.9*z + x[i]; y[i] = z. The test checks that a finding
 // names the line of the dependence chain, and not the line of the store.
-func TestChainLine(t *testing.T) {
+func TestLineOfDependenceChain(t *testing.T) {
 	site := func(kind trace.Kind, line uint32) trace.Site {
 		return trace.Site{Kind: kind, Place: trace.Place{File: "a.c", Line: line}}
 	}

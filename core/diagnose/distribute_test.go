@@ -43,7 +43,7 @@ func TestDistribute(t *testing.T) {
 
 // If each element's new value depends only on its previous value, the loop may be distributed. All
 // updates in the first part then precede all updates in the second part.
-func TestUpdates(t *testing.T) {
+func TestLoopOfUpdatesIsDistributed(t *testing.T) {
 	for name, c := range map[string]struct {
 		body []loops.Item
 		want bool

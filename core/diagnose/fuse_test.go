@@ -45,10 +45,10 @@ func TestReuseAcrossLoops(t *testing.T) {
 	})
 }
 
-// TestSinkable checks that, in a nest of three loops, the statements outside the innermost loop can
+// TestMoveStatementsIntoInnerLoop checks that, in a nest of three loops, the statements outside the innermost loop can
 // be moved into it. After these statements have been moved, any two of the loops can be
 // interchanged.
-func TestSinkable(t *testing.T) {
+func TestMoveStatementsIntoInnerLoop(t *testing.T) {
 	counter := loops.Leaf(loaded, 800)
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3, counter, loops.Loop(4, counter, loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096, 1<<16), counter), counter))}}
 	pairs := 0

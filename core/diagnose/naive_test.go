@@ -205,8 +205,8 @@ func TestRecentPages(t *testing.T) {
 	})
 }
 
-// TestWideLRU checks that both narrow and wide sets keep the most recently used lines.
-func TestWideLRU(t *testing.T) {
+// TestNarrowAndWideLRUSets checks that both narrow and wide sets keep the most recently used lines.
+func TestNarrowAndWideLRUSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ways := rapid.SampledFrom([]uint64{1, 2, fewWays, fewWays + 1, 64}).Draw(t, "ways")
 		c := newLRU(ways, ways)

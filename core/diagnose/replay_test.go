@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSplits checks that, if the machine loads a vector in parts, the vector crosses a line
-// boundary only if one of the parts crosses it.
-func TestSplits(t *testing.T) {
+// TestLineCrossingsOfVectors checks that, if the machine loads a vector in parts, the vector
+// crosses a line boundary only if one of the parts crosses it.
+func TestLineCrossingsOfVectors(t *testing.T) {
 	for _, c := range []struct {
 		addr          trace.Addr
 		bytes, native uint64
@@ -29,8 +29,9 @@ func TestSplits(t *testing.T) {
 	}
 }
 
-// TestUnpacked checks that the fields of a packed structure move to multiples of their sizes.
-func TestUnpacked(t *testing.T) {
+// TestUnpackedStructure checks that the fields of a packed structure move to multiples of their
+// sizes.
+func TestUnpackedStructure(t *testing.T) {
 	fields := []field{{at: 0, bytes: 1}, {at: 1, bytes: 8}, {at: 9, bytes: 2}}
 	if got := unpacked(record{pitch: 11}, fields); got != 24 || fields[1].to != 8 || fields[2].to != 16 {
 		t.Errorf("packed structure: unpacked = %d, fields %+v; want 24 bytes and offsets 0, 8, 16", got, fields)

@@ -15,9 +15,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestFragment checks that the saving from a change is not computed from a nest that represents
-// only a small part of the run.
-func TestFragment(t *testing.T) {
+// TestNestOfSmallPartOfRun checks that the saving from a change is not computed from a nest that
+// represents only a small part of the run.
+func TestNestOfSmallPartOfRun(t *testing.T) {
 	r := &run{loops: &answers.Loops{Outline: &outline.Outline{Loops: make([]outline.Loop, 3)}}}
 	for i, references := range []uint64{4000, 100, 200_000} {
 		r.loops.Loops[i].References = references
@@ -106,9 +106,9 @@ func TestLoopFeedback(t *testing.T) {
 	}
 }
 
-// TestAlsoAt checks that the returned phrase omits the finding's own line, and that the list of
+// TestPhraseForOtherLines checks that the returned phrase omits the finding's own line, and that the list of
 // lines, which the search may extend, stays unchanged.
-func TestAlsoAt(t *testing.T) {
+func TestPhraseForOtherLines(t *testing.T) {
 	also := []uint32{9, 5, 7, 5}
 	if got, want := alsoAt(5, also), "; the same applies to lines 7 and 9"; got != want {
 		t.Errorf("alsoAt(5, %v) = %q, want %q", also, got, want)
@@ -118,9 +118,9 @@ func TestAlsoAt(t *testing.T) {
 	}
 }
 
-// TestInTurn uses threads that visit the elements of an array with different steps. The test checks
+// TestThreadsProcessElementsInTurn uses threads that visit the elements of an array with different steps. The test checks
 // that inTurn recognises threads that process the elements in turn.
-func TestInTurn(t *testing.T) {
+func TestThreadsProcessElementsInTurn(t *testing.T) {
 	for _, c := range []struct {
 		threads uint32
 		step    int64

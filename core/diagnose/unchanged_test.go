@@ -48,10 +48,10 @@ func drawRun(t *rapid.T) *run {
 	return r
 }
 
-// TestCountedEqualsReplayed compares counting in the loops with replaying the trace. Both methods
+// TestCountingEqualsReplaying compares counting in the loops with replaying the trace. Both methods
 // must yield the same misses and address translations for each site, and the same accesses and
 // misses for each loop.
-func TestCountedEqualsReplayed(t *testing.T) {
+func TestCountingEqualsReplaying(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counted := drawRun(t)
 		costs := *counted.cost

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestUntangling checks that, between two events, the rows of each thread are consecutive and in
-// their original order, and that all rows remain between the same events.
-func TestUntangling(t *testing.T) {
+// TestRecordsAreGroupedByThread checks that, between two events, the rows of each thread are
+// consecutive and in their original order, and that all rows remain between the same events.
+func TestRecordsAreGroupedByThread(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type row struct {
 			addr   trace.Addr

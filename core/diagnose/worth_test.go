@@ -91,8 +91,8 @@ func TestLargePages(t *testing.T) {
 	}
 }
 
-// TestFortran checks that the advice for a Fortran source names no C function.
-func TestFortran(t *testing.T) {
+// TestAdviceForFortran checks that the advice for a Fortran source names no C function.
+func TestAdviceForFortran(t *testing.T) {
 	for _, words := range []func(string) string{nonTemporal, largePages, separation} {
 		for _, file := range []string{"flux.f90", "OLD.F", "src/a.f03"} {
 			if text := words(file); strings.Contains(text, "__builtin") || strings.Contains(text, "madvise") || strings.Contains(text, "alignas") {

@@ -60,8 +60,8 @@ func runTool(t *testing.T, content []byte, name string, args ...string) string {
 	return string(out)
 }
 
-// TestPprofReadsIt checks that pprof computes the correct sum for every event and function.
-func TestPprofReadsIt(t *testing.T) {
+// TestPprofReadsExport checks that pprof computes the correct sum for every event and function.
+func TestPprofReadsExport(t *testing.T) {
 	s := difficultSheet()
 	want := []map[string]string{
 		{"solve": "150", "operator()(int, char; double)": "7", "libc.so.6+0x1000": "5", "0x1234": "3", "(unknown)": "2"},
@@ -103,9 +103,9 @@ func TestPprofNamesTheProgram(t *testing.T) {
 	}
 }
 
-// TestCallgrindAnnotateReadsIt checks that callgrind_annotate prints the notes and the correct
+// TestCallgrindAnnotateReadsExport checks that callgrind_annotate prints the notes and the correct
 // numbers.
-func TestCallgrindAnnotateReadsIt(t *testing.T) {
+func TestCallgrindAnnotateReadsExport(t *testing.T) {
 	text := strings.Join(strings.Fields(runTool(t, difficultSheet().Callgrind(), "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")), " ")
 	for _, want := range []string{
 		"Profiled target: solve -n 7", "Note: one doubt Note: another one",

@@ -86,7 +86,7 @@ func TestCoresWithoutSharedLines(t *testing.T) {
 
 // If a shared cache is partitioned, each core uses a cache that is as large as its part. Cores
 // without an explicit part share the remaining cache.
-func TestShares(t *testing.T) {
+func TestPartitionedCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
 		part := rapid.Uint64Range(1, 10).Draw(t, "lines")
@@ -130,7 +130,7 @@ func TestApportion(t *testing.T) {
 
 // If the cores share no lines, the models in MODELS §6 agree. In Anger's model, a line whose last
 // access was by another core is looked up in a common cache.
-func TestViews(t *testing.T) {
+func TestCoherenceModelsWithoutSharedLines(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 1, 2}, {1, 2, 3, 1}})
 	asker := hierarchy.NewAsker(p)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 2 * 64, LineBytes: 64}
@@ -267,7 +267,7 @@ func TestPredictSumsCores(t *testing.T) {
 }
 
 // The method Lines writes everything that the method Add reads, including the placement of threads.
-func TestLines(t *testing.T) {
+func TestLinesRoundTrip(t *testing.T) {
 	for _, lines := range [][]string{
 		{"L1=32KiB,8,64,latency=4", "L2=1MiB,16,64,shared=4", "memory=latency=200", "clock=3.5", "threads=one-core"},
 		{"L1=32KiB,8,64"},

@@ -48,9 +48,9 @@ func checkModule(t checker, m *Module) {
 	}
 }
 
-// TestReadAsInstrumented checks that Read and Instrument build the same tables, except for
+// TestReadAndInstrumentAgree checks that Read and Instrument build the same tables, except for
 // functions that are not instrumented.
-func TestReadAsInstrumented(t *testing.T) {
+func TestReadAndInstrumentAgree(t *testing.T) {
 	for _, text := range seeds(t) {
 		r, err := Instrument([]byte(text), Options{Instrs: true})
 		if err != nil {
@@ -428,9 +428,9 @@ exit:
 	}
 }
 
-// TestReadNewer checks that the parser reads notations that LLVM introduced in version 20 and
-// later.
-func TestReadNewer(t *testing.T) {
+// TestReadNewerNotations checks that the parser reads notations that LLVM introduced in version 20
+// and later.
+func TestReadNewerNotations(t *testing.T) {
 	m := read(t, `source_filename = "new.c"
 @g = dso_local global i32 0, align 4, code_model "large"
 %t = type { i32, target("spirv.Image", void, 0) }

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesExpandToTheTrace checks that, for batches of any size, a folder outputs trees that
+// TestOutputTreesExpandToTheTrace checks that, for batches of any size, a folder outputs trees that
 // expand to the original trace.
-func TestGivenTreesExpandToTheTrace(t *testing.T) {
+func TestOutputTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		whole := batch(all, has)

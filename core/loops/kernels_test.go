@@ -228,9 +228,9 @@ func TestKernelsCompressToTheirCode(t *testing.T) {
 	}
 }
 
-// TestNestKeepsItsShape checks that a traversal of a whole matrix folds into two loops, as in the
-// source, if the trace contains block entries.
-func TestNestKeepsItsShape(t *testing.T) {
+// TestMatrixTraversalFoldsIntoTwoLoops checks that a traversal of a whole matrix folds into two
+// loops, as in the source, if the trace contains block entries.
+func TestMatrixTraversalFoldsIntoTwoLoops(t *testing.T) {
 	c := code{blocks: true}
 	contiguous(&c, 10)
 	tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 7 })
@@ -249,9 +249,9 @@ func TestNestKeepsItsShape(t *testing.T) {
 	}
 }
 
-// TestWildSites checks that a gather x[index[i]] folds into a single loop, with the addresses of x
-// in a separate list.
-func TestWildSites(t *testing.T) {
+// TestGatherFoldsIntoOneLoop checks that a gather x[index[i]] folds into a single loop, with the
+// addresses of x in a separate list.
+func TestGatherFoldsIntoOneLoop(t *testing.T) {
 	var c code
 	gather(&c, 5000)
 	tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestOnlySelectsKinds(t *testing.T) {
+func TestTreeOfSelectedKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
 		tree := fold(t, 0, batch(all, has), func() int { return len(all) })

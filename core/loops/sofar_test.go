@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestTreeSoFar checks that Tree returns the same tree as a second folder that reads only the rows
-// so far. Later rows must not change the returned tree.
-func TestTreeSoFar(t *testing.T) {
+// TestIntermediateTree checks that Tree returns the same tree as a second folder that reads only
+// the rows so far. Later rows must not change the returned tree.
+func TestIntermediateTree(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 51))
 		var all []row

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsMatchRowByRow compares a folder that compares whole iterations with a folder that
+// TestWholeIterationsMatchSingleRecords compares a folder that compares whole iterations with a folder that
 // receives its rows one by one. Both folders must have the same tree and the same state.
-func TestSweepsMatchRowByRow(t *testing.T) {
+func TestWholeIterationsMatchSingleRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)
 		has := columns{thread: rapid.Bool().Draw(t, "threads"), pc: rapid.Bool().Draw(t, "PCs"), site: true, arg: rapid.Bool().Draw(t, "args")}

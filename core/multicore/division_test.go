@@ -47,9 +47,9 @@ func TestVectorisedLoop(t *testing.T) {
 	}
 }
 
-// TestChunksWithinVectors checks that units that are longer than chunks are assigned to the cores
-// in turn.
-func TestChunksWithinVectors(t *testing.T) {
+// TestVectorsLongerThanChunks checks that units that are longer than chunks are assigned to the
+// cores in turn.
+func TestVectorsLongerThanChunks(t *testing.T) {
 	l := &loop{units: 28, chunk: 1, unitRuns: []unitRun{{head: 1}, {head: 2, unit: 25, bytes: 25 * 64}}}
 	l.setUnitWidths(25*64 + 3*16)
 	for core := range uint64(4) {
@@ -91,9 +91,9 @@ func TestStaticAssignsAllUnits(t *testing.T) {
 	}
 }
 
-// TestManyUnitSums uses more units than stored prefix sums, and checks that the costs are
+// TestPrefixSumsOfManyUnits uses more units than stored prefix sums, and checks that the costs are
 // nearly exact and add up to the total.
-func TestManyUnitSums(t *testing.T) {
+func TestPrefixSumsOfManyUnits(t *testing.T) {
 	var s prefixSums
 	const n = 5*mostSums + 3
 	for range n {
@@ -156,9 +156,9 @@ func TestIdleCoresSteal(t *testing.T) {
 	}
 }
 
-// TestWideIterations checks that a vectorised loop is distinguished from a loop without vectors,
-// even if the scalar loop after it did not run.
-func TestWideIterations(t *testing.T) {
+// TestVectorisedLoopIsRecognised checks that a vectorised loop is distinguished from a loop without
+// vectors, even if the scalar loop after it did not run.
+func TestVectorisedLoopIsRecognised(t *testing.T) {
 	const vector, rest = trace.HeaderBlock | trace.LatchBlock, trace.HeaderBlock | trace.LatchBlock
 	p := &trace.Program{Functions: []trace.Function{{Name: "loop", Blocks: 6}}}
 	for i, b := range []struct {

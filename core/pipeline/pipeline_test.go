@@ -242,9 +242,9 @@ func TestLoopOfSeveralBlocks(t *testing.T) {
 	}
 }
 
-// TestFillWait checks that a load waits for the line of an earlier load with the same base address,
-// even in another block, and that it does not wait for other lines.
-func TestFillWait(t *testing.T) {
+// TestLoadWaitsForLineFill checks that a load waits for the line of an earlier load with the same
+// base address, even in another block, and that it does not wait for other lines.
+func TestLoadWaitsForLineFill(t *testing.T) {
 	p := toy(t)
 	node := trace.Instr{Opcode: "phi", Type: "ptr", Uses: []int32{-2 - 3}}
 	field := trace.Instr{Opcode: "getelementptr", Type: "ptr", Uses: []int32{0}}

@@ -106,9 +106,9 @@ func TestShortLoops(t *testing.T) {
 	}
 }
 
-// TestOverlap checks that lines are transferred while the core computes, but not while it loads and
-// stores.
-func TestOverlap(t *testing.T) {
+// TestTransfersOverlapComputation checks that lines are transferred while the core computes, but
+// not while it loads and stores.
+func TestTransfersOverlapComputation(t *testing.T) {
 	p := toy(t)
 	for _, c := range []struct {
 		lines  float64 // transfer cycles per iteration
@@ -132,9 +132,9 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestCrossing checks the cost of an access that crosses a line boundary. If the description does
-// not state this cost, the access occupies its ports twice.
-func TestCrossing(t *testing.T) {
+// TestCostOfLineCrossing checks the cost of an access that crosses a line boundary. If the
+// description does not state this cost, the access occupies its ports twice.
+func TestCostOfLineCrossing(t *testing.T) {
 	p := toy(t)
 	run := Run{Program: program(), Visits: []float64{0, 1000, 0}, Crossing: func(block, site uint32) float64 {
 		if block != 1 {
@@ -163,9 +163,9 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestMisses checks that the transfer bandwidth and the window limit how many independent misses
-// overlap.
-func TestMisses(t *testing.T) {
+// TestOverlappingMisses checks that the transfer bandwidth and the window limit how many
+// independent misses overlap.
+func TestOverlappingMisses(t *testing.T) {
 	p := toy(t)
 	miss := Misses{Lines: 0.5, Waits: 50, Scattered: 4}
 	o := Options{Misses: func(_ int, site uint32) Misses {

@@ -146,7 +146,7 @@ func TestAddCounters(t *testing.T) {
 	}
 }
 
-func TestMovesAndSets(t *testing.T) {
+func TestMemmoveAndMemsetCounts(t *testing.T) {
 	c := profile.Counts{profile.RangesRead: 3, profile.RangesWritten: 5, profile.RangeBytesRead: 100, profile.RangeBytesWritten: 1000}
 	calls, moved := c.Moves()
 	sets, set := c.Sets()
@@ -159,7 +159,7 @@ func TestMovesAndSets(t *testing.T) {
 	}
 }
 
-func TestDerive(t *testing.T) {
+func TestDerivedCounters(t *testing.T) {
 	c := profile.Counts{profile.BytesLoaded: 60, profile.BytesStored: 40, profile.Loads: 6, profile.Stores: 4, profile.Flops: 25,
 		profile.FlopBits: 1600, profile.IntegerOps: 25, profile.OpBits: 3200, profile.VectorOps: 10, profile.ConditionalBranches: 5}
 	want := map[string]float64{

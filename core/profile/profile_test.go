@@ -102,7 +102,7 @@ func TestRoundDistances(t *testing.T) {
 }
 
 // The counts are correct after a 32-bit counter wraps around.
-func TestHistogramWraps(t *testing.T) {
+func TestHistogramCountersWrapAround(t *testing.T) {
 	var h profile.Histogram
 	h.AddN(5, 1<<32-1)
 	h.Add(5)

@@ -56,7 +56,7 @@ func TestEncodeSets(t *testing.T) {
 }
 
 // Decode either decodes an arbitrary table without a change or rejects it.
-func TestEncodeAnySets(t *testing.T) {
+func TestDecodeArbitrarySetTables(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := withSets()
 		table := p.Locality[0].Sets

@@ -85,7 +85,7 @@ L2 | big,17,1
 	}
 }
 
-func TestJSONReadsBack(t *testing.T) {
+func TestJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		count := rapid.Uint64().Draw(t, "count")
@@ -112,7 +112,7 @@ func TestJSONReadsBack(t *testing.T) {
 	})
 }
 
-func TestCSVReadsBack(t *testing.T) {
+func TestCSVRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// The text must not contain \r, because encoding/csv converts \r\n within quotes to \n.
 		text := strings.ReplaceAll(rapid.String().Draw(t, "text"), "\r", "")
@@ -244,7 +244,7 @@ func TestTableAsHTML(t *testing.T) {
 	}
 }
 
-func TestLists(t *testing.T) {
+func TestLongListsAreShortened(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "",
 		"0-3,8":                             "0-3,8",

@@ -66,7 +66,7 @@ func TestWarmupShare(t *testing.T) {
 }
 
 // After each flush, the caches are empty, so the misses equal the misses of separate runs.
-func TestFlushEvery(t *testing.T) {
+func TestPeriodicFlush(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
 		// with other policies, the victims depend on the order in which ways became empty
@@ -152,7 +152,7 @@ func TestTLB(t *testing.T) {
 }
 
 // With the option MostCores, each thread runs on the core with the fewest threads.
-func TestMostCores(t *testing.T) {
+func TestMaximumNumberOfCores(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 8}}}
 	s, err := New(h, Options{MostCores: 2})
 	if err != nil {

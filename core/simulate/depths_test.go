@@ -12,7 +12,7 @@ import (
 
 // For each core, the depths add up to the misses of each level. The counts equal the counts that
 // Consume produces.
-func TestDepths(t *testing.T) {
+func TestDepthsAddUpToMisses(t *testing.T) {
 	inclusions := []hierarchy.Inclusion{hierarchy.Inclusive, hierarchy.NonInclusive, hierarchy.Exclusive}
 	rapid.Check(t, func(t *rapid.T) {
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{

@@ -66,7 +66,7 @@ func inSegments(m *stack.Shelved, segment stack.Segment, lines []trace.Line, roo
 	return out, depths, err
 }
 
-func TestShelved(t *testing.T) {
+func TestShelvedEqualsModelInMemory(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(6000)
@@ -181,9 +181,9 @@ func forged(counts ...uint64) (state []byte) {
 	return state
 }
 
-// TestShelvedStateForged checks that a model with a forged state uses no more memory or time than
-// the size of the spill store justifies.
-func TestShelvedStateForged(t *testing.T) {
+// TestShelvedWithForgedState checks that a model with a forged state uses no more memory or time
+// than the size of the spill store justifies.
+func TestShelvedWithForgedState(t *testing.T) {
 	shelf := new(stacktest.Shelf)
 	m := stack.NewShelvedInBlocks(shelf, 0, 100)
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 7)), 3000)
@@ -290,9 +290,9 @@ func TestShelvedFails(t *testing.T) {
 	}
 }
 
-// TestShelvedAdopts checks that a model that adopts the lines of a model in memory computes the
-// same results as that model.
-func TestShelvedAdopts(t *testing.T) {
+// TestShelvedAdoptsLines checks that a model that adopts the lines of a model in memory computes
+// the same results as that model.
+func TestShelvedAdoptsLines(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		n := 1 + rng.IntN(6000)

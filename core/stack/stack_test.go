@@ -15,16 +15,16 @@ func TestExact(t *testing.T) {
 
 func TestSets(t *testing.T) { RunSets(t, allSets) }
 
-func TestEqualReferences(t *testing.T) {
+func TestReferenceImplementations(t *testing.T) {
 	t.Run("naive", func(t *testing.T) { Run(t, func() stack.Model { return new(stacktest.Naive) }) })
 	t.Run("fenwick", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(0) }) })
 	t.Run("fenwick16", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(16) }) })
 }
 
-// TestExactLong compares the model with the textbook method, because the reference implementation
-// is too slow for long traces. Long traces use up all stamps, make the table grow, and require wide
-// levels.
-func TestExactLong(t *testing.T) {
+// TestExactOnLongTraces compares the model with the textbook method, because the reference
+// implementation is too slow for long traces. Long traces use up all stamps, make the table grow,
+// and require wide levels.
+func TestExactOnLongTraces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, twin := stack.NewExact(), NewFenwick(0)
 	span := uint64(400_000)

@@ -227,9 +227,9 @@ func TestInvalidSettings(t *testing.T) {
 	}
 }
 
-// TestLimitsInDecimals checks that a limit may contain a decimal point and a unit, and that
+// TestDecimalLimits checks that a limit may contain a decimal point and a unit, and that
 // different notations for the same limit have the same effect.
-func TestLimitsInDecimals(t *testing.T) {
+func TestDecimalLimits(t *testing.T) {
 	program, rows := buildPlay(t, "ends.c"), map[string]int{}
 	for _, limit := range []string{"3.5M", "3584KiB", "3670016"} {
 		got := runProgram(t, []string{"STACKGLASS_MAX_BYTES=" + limit}, program, "many").readTrace(t, everything)
@@ -242,8 +242,9 @@ func TestLimitsInDecimals(t *testing.T) {
 	}
 }
 
-// TestHandlersAreNamed checks that the trace lists all signals for which the program has a handler.
-func TestHandlersAreNamed(t *testing.T) {
+// TestSignalHandlersAreListed checks that the trace lists all signals for which the program has a
+// handler.
+func TestSignalHandlersAreListed(t *testing.T) {
 	program := buildPlay(t, "deaths.c")
 	for how, want := range map[string]string{"none": "", "no stack": "10"} {
 		said := ""

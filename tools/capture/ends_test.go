@@ -132,9 +132,9 @@ func TestKilledProgram(t *testing.T) {
 	sameAddresses(t, "killed", loads, numberRanges([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
 }
 
-// TestStepsOfHandlers checks that the trace is complete and in order even if signals arrive at any
-// moment and their handlers are traced, too.
-func TestStepsOfHandlers(t *testing.T) {
+// TestStepsOfSignalHandlers checks that the trace is complete and in order even if signals arrive
+// at any moment and their handlers are traced, too.
+func TestStepsOfSignalHandlers(t *testing.T) {
 	t.Run("few", func(t *testing.T) { testHandlersSteps(t, "timer", 5) })
 	// The handler's steps fill the buffer while the interrupted loop is writing a step.
 	t.Run("many", func(t *testing.T) { testHandlersSteps(t, "crowd", 5000) })
@@ -279,10 +279,10 @@ func TestRegions(t *testing.T) {
 // standard error is not a terminal.
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
-// TestReport checks that a program prints a report about its trace only on a terminal, unless an
-// environment variable requests the report. Tcl's exec and other build tools treat any text on
-// standard error as a failure.
-func TestReport(t *testing.T) {
+// TestReportOnTerminal checks that a program prints a report about its trace only on a terminal,
+// unless an environment variable requests the report. Tcl's exec and other build tools treat any
+// text on standard error as a failure.
+func TestReportOnTerminal(t *testing.T) {
 	program := buildPlay(t, "ends.c")
 	for _, c := range []struct {
 		env                string // environment variables, separated by spaces

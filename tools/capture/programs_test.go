@@ -315,9 +315,9 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 	}
 }
 
-// TestLibraryEnds checks that the trace is complete if a shared library ends the program or creates
-// threads, even if the program itself is untraced and the runtime is preloaded.
-func TestLibraryEnds(t *testing.T) {
+// TestLibraryEndsProgram checks that the trace is complete if a shared library ends the program or
+// creates threads, even if the program itself is untraced and the runtime is preloaded.
+func TestLibraryEndsProgram(t *testing.T) {
 	newestClang(t)
 	for _, clang := range installedClangs() {
 		if !shouldTest(clang, false) {
@@ -353,9 +353,9 @@ func TestLibraryEnds(t *testing.T) {
 	}
 }
 
-// TestProgramsOwnWrappers checks that, if a program and the runtime both wrap a function (linker
+// TestWrappersOfProgram checks that, if a program and the runtime both wrap a function (linker
 // option --wrap), the program's wrapper is called.
-func TestProgramsOwnWrappers(t *testing.T) {
+func TestWrappersOfProgram(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "wraps")
 	traceCompile(t, clang, "-O1", "-Wl,--wrap=pthread_create", sourceOf(t, "wraps.c"), "-o", traced)

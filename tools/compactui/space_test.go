@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWithoutSpace checks that white space is removed only if a browser does not display it.
-func TestWithoutSpace(t *testing.T) {
+// TestRemoveWhiteSpace checks that white space is removed only if a browser does not display it.
+func TestRemoveWhiteSpace(t *testing.T) {
 	const source = `package some
 
 func (c *C) Build() {

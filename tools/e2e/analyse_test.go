@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestDrop(t *testing.T) {
+func TestDropFile(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 20e6)
 	want := truthOf(t, trace)

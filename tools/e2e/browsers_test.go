@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// TestOtherBrowsers checks in Firefox and WebKit what TestDrop, TestOffline and TestKilledAtRandom
+// TestOtherBrowsers checks in Firefox and WebKit what TestDropFile, TestOffline and TestKilledAtRandom
 // check in Chromium. The test opens a demo and a file, reloads the page, and uses the page without
 // a server. The test also resumes an analysis that was interrupted because the page was closed. All
 // digests must equal the digests that the command prints.

@@ -81,8 +81,9 @@ func TestCores(t *testing.T) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCoresBesideThreads checks that a prediction can be compared with a real multi-threaded run.
-func TestCoresBesideThreads(t *testing.T) {
+// TestPredictedAndMeasuredThreads checks that a prediction can be compared with a real
+// multi-threaded run.
+func TestPredictedAndMeasuredThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.clickElement("#demo-openmp-alone")

@@ -33,9 +33,9 @@ const cutScript = `(() => {
 	return shown;
 })()`
 
-// TestLettersAcrossChunks checks that characters remain intact if Vugu's buffer is full and Vugu
-// therefore cuts a text within a character.
-func TestLettersAcrossChunks(t *testing.T) {
+// TestCharactersAcrossBuffers checks that characters remain intact if Vugu's buffer is full and
+// Vugu therefore cuts a text within a character.
+func TestCharactersAcrossBuffers(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	shown := eval[[]string](p, cutScript)

@@ -159,10 +159,10 @@ const storedEntries = `await new Promise((done, fail) => {
 // crashText is the message of the error that crashes a worker.
 const crashText = "the clock is gone"
 
-// TestNamesInACrash checks that the stack trace of a crashed program contains function names,
-// although the program itself does not contain them. The test makes all calls to the browser fail,
-// so the program crashes at once.
-func TestNamesInACrash(t *testing.T) {
+// TestFunctionNamesInStackTrace checks that the stack trace of a crashed program contains function
+// names, although the program itself does not contain them. The test makes all calls to the browser
+// fail, so the program crashes at once.
+func TestFunctionNamesInStackTrace(t *testing.T) {
 	needStage(t)
 	const names = "With the names of functions:"
 	for name, from := range map[string]*server{"site": serveCommand(t, ":0"), "file": singleFile(t)} {

@@ -140,9 +140,9 @@ func TestUpdateDuringRun(t *testing.T) {
 	}
 }
 
-// TestStoresSiteLater checks that, if a file of the site could not be fetched, the page later tries
-// again to store the site.
-func TestStoresSiteLater(t *testing.T) {
+// TestStoringSiteIsRetried checks that, if a file of the site could not be fetched, the page later
+// tries again to store the site.
+func TestStoringSiteIsRetried(t *testing.T) {
 	needStage(t)
 	site := newChangingProxy(t, serveCommand(t, ":0"))
 	missing := "/demos/" + demos(t)[0].Name + ".sgt"

@@ -367,10 +367,11 @@ const mapWords = `(async () => {
 	};
 })()`
 
-// TestMapTexts checks that the texts on the map of sets and ways are complete and readable. The
-// levels and the sizes of the diagonals must have labels. No label may be cut off or covered, and
-// no cell may contain a number. When the mouse points at a cell, the page shows the cell's number.
-func TestMapTexts(t *testing.T) {
+// TestTextsOnSetsMap checks that the texts on the map of sets and ways are complete and readable.
+// The levels and the sizes of the diagonals must have labels. No label may be cut off or covered,
+// and no cell may contain a number. When the mouse points at a cell, the page shows the cell's
+// number.
+func TestTextsOnSetsMap(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.openPath("/#demo=matmul-naive&preset=i7-4770K")

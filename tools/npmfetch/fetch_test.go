@@ -105,7 +105,7 @@ func whole(name string) map[string]string {
 	}
 }
 
-func TestFetches(t *testing.T) {
+func TestFetchPackages(t *testing.T) {
 	archives := map[string][]byte{
 		"/plain/-/plain-1.2.3.tgz":          makeArchive(t, whole("plain")),
 		"/@scope/scoped/-/scoped-1.2.3.tgz": makeArchive(t, whole("@scope/scoped")),
@@ -181,9 +181,9 @@ func TestFetchesNamedPackages(t *testing.T) {
 	}
 }
 
-// TestProgramsCanRun checks that an installed file is executable if, and only if, it is executable
-// in the archive.
-func TestProgramsCanRun(t *testing.T) {
+// TestExecutableFilesStayExecutable checks that an installed file is executable if, and only if, it
+// is executable in the archive.
+func TestExecutableFilesStayExecutable(t *testing.T) {
 	archive := makeArchive(t, whole("plain"), tar.Header{Name: "package/bin/run", Typeflag: tar.TypeReg, Mode: 0o755})
 	w := newTestRegistry(t, lockEntry("plain", archive))
 	w.serve = func(out http.ResponseWriter, _ string) { out.Write(archive) }

@@ -136,7 +136,7 @@ func TestLevelsOfProbes(t *testing.T) {
 	}
 }
 
-func TestProbesOfMemory(t *testing.T) {
+func TestReadMemoryProbes(t *testing.T) {
 	p, err := readProbed([]byte("level 16 5.00 0.9 1.4 0.6\nchain 0 5\nchain 60 12\nloads 1.25\nstores 3.4\n"))
 	if err != nil || len(p.list) != 1 || p.list[0] != (footprint{16 << 10, 5, 0.9, 1.4, 0.6}) || p.crossings != (crossings{5, 12, 1.25, 3.4}) {
 		t.Errorf("%+v, %v", p, err)

@@ -78,9 +78,10 @@ process.stdin.on("end", () => {
 	}
 }
 
-// TestTakeNames checks that the list contains the names of all functions in order, and that the
-// program contains numbers instead of names. The names of runtime functions must keep their prefix.
-func TestTakeNames(t *testing.T) {
+// TestFunctionNamesAreReplaced checks that the list contains the names of all functions in order,
+// and that the program contains numbers instead of names. The names of runtime functions must keep
+// their prefix.
+func TestFunctionNamesAreReplaced(t *testing.T) {
 	file := buildProgram(t)
 	var list bytes.Buffer
 	numbered, err := changeData(file, dropLines, takeNames(&list))

@@ -87,8 +87,8 @@ func TestManualIndex(t *testing.T) {
 	}
 }
 
-// TestManualInOne checks that the single-document manual links only to its own anchors.
-func TestManualInOne(t *testing.T) {
+// TestSingleDocumentManual checks that the single-document manual links only to its own anchors.
+func TestSingleDocumentManual(t *testing.T) {
 	text, err := manualInOne("p{}", "default-src 'none'")
 	if err != nil {
 		t.Fatal(err)

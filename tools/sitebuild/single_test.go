@@ -105,7 +105,7 @@ func TestSingleHasFiles(t *testing.T) {
 	}
 }
 
-func TestScriptsThatEndThemselves(t *testing.T) {
+func TestScriptsWithEndTag(t *testing.T) {
 	for _, text := range []string{`a = "</script>"`, `a = "</SCRIPT>"`, "<!-- a"} {
 		if element, err := inlineScript("", []byte(text)); err == nil {
 			t.Errorf("%q became %q", text, element)

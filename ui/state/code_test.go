@@ -231,9 +231,9 @@ func TestLinesEqualReference(t *testing.T) {
 	})
 }
 
-// TestSourcesOfOneName checks that, if several source files have the same name and their folders
-// are known, the page shows the file in the folder of the source location.
-func TestSourcesOfOneName(t *testing.T) {
+// TestSourcesWithTheSameName checks that, if several source files have the same name and their
+// folders are known, the page shows the file in the folder of the source location.
+func TestSourcesWithTheSameName(t *testing.T) {
 	var s Sources
 	for _, where := range []string{"x/a/util.c", "x/b/util.c", ""} {
 		f, _ := NewSource("util.c", where, []byte("// "+where))
@@ -363,9 +363,9 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	}
 }
 
-// TestInComment checks that lines that begin within a multi-line comment are recognised, whatever
-// the string literals contain.
-func TestInComment(t *testing.T) {
+// TestLinesInComments checks that lines that begin within a multi-line comment are recognised,
+// whatever the string literals contain.
+func TestLinesInComments(t *testing.T) {
 	f := &Source{Name: "a.c", Lines: strings.Split("int a; /* one */ int b; /* two\nthree\nfour */ int c; // /*\nchar *s = \"/*\"; char q = '\\''; /*\n*/", "\n")}
 	for i, want := range []bool{false, true, true, false, true} {
 		if got := f.InComment(i); got != want {

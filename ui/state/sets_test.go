@@ -144,7 +144,7 @@ func TestSetsTable(t *testing.T) {
 	}
 }
 
-func TestCells(t *testing.T) {
+func TestParseCell(t *testing.T) {
 	for s, want := range map[string]Cell{"64x8": {6, 8}, "1x1": {0, 1}, "65536x32": {16, 32}, "": {}, "x": {}, "3x4": {}, "131072x1": {}, "64x33": {}, "64x0": {}} {
 		if got := parseCell(s); got != want || want.valid() && got.format() != s {
 			t.Errorf("parseCell(%q) = %+v, which is formatted as %q; want %+v and the same text", s, got, got.format(), want)
@@ -161,9 +161,9 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestCardsOfTables checks that, if the profile has a table of sets, the misses of the levels are
-// exact, and the cards also show the model's estimates.
-func TestCardsOfTables(t *testing.T) {
+// TestCardsOfExactLevels checks that, if the profile has a table of sets, the misses of the levels
+// are exact, and the cards also show the model's estimates.
+func TestCardsOfExactLevels(t *testing.T) {
 	v := tabled(columns())
 	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64, LatencyCycles: 4}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, LatencyCycles: 12}}})
@@ -179,7 +179,7 @@ func TestCardsOfTables(t *testing.T) {
 	}
 }
 
-func TestAgainst(t *testing.T) {
+func TestTableOfTwoHierarchies(t *testing.T) {
 	v := tabled(columns())
 	level := func(ways uint32, latency float64) hierarchy.Hierarchy {
 		return hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 64 * uint64(ways), Ways: ways, LineBytes: 64, LatencyCycles: latency}}, Memory: hierarchy.Memory{LatencyCycles: latency * 10}}

@@ -439,9 +439,9 @@ func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
 	return v.Predict(hierarchy.Hierarchy{Levels: levels})
 }
 
-// TestDocumentsAreMadeForTables checks that charts do not need documents, because a document about
+// TestChartsNeedNoDocuments checks that charts do not need documents, because a document about
 // a long run has a million rows. A table's document must be computed only once.
-func TestDocumentsAreMadeForTables(t *testing.T) {
+func TestChartsNeedNoDocuments(t *testing.T) {
 	v := demo(t, "openmp-stencil", 0)
 	v.MissCurve(nil)
 	v.HistogramChart()
@@ -680,9 +680,9 @@ func TestMissingCommunicationHasOneReason(t *testing.T) {
 	}
 }
 
-// TestSameForm checks that bars with different numbers have the same form, and that bars with
+// TestFormOfRunBar checks that bars with different numbers have the same form, and that bars with
 // different facts or meters have different forms.
-func TestSameForm(t *testing.T) {
+func TestFormOfRunBar(t *testing.T) {
 	p := workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20}
 	more, paused, limited, shared := p, p, p, p
 	more.Bytes, more.References, more.Millis = 26<<20, 10_000_000, 1200
@@ -805,7 +805,7 @@ func TestEmptyProfile(t *testing.T) {
 	predictLevels(v, hierarchy.Presets()[0].Levels)
 }
 
-func TestSpaced(t *testing.T) {
+func TestSpacesInNumbers(t *testing.T) {
 	for text, want := range map[string]string{
 		"33,920 times, one of 2,560 bytes": "33\u202f920 times, one of 2\u202f560 bytes", "1,234,567": "1\u202f234\u202f567", "1,23 or 4, 500": "1,23 or 4, 500",
 		"32 KiB, 6 B, 5 % or 7 Bytes": "32\u202fKiB, 6\u202fB, 5\u202f% or 7 Bytes",

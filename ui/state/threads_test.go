@@ -98,9 +98,9 @@ func drawTrace(t *rapid.T, cores int) []access {
 	}), 1, 200).Draw(t, "trace")
 }
 
-// TestThreadsVector checks the example in MODELS §6.4. Thread 1 has three cold misses, an access at
-// distance 1, and a coherence miss on a line at depth 1.
-func TestThreadsVector(t *testing.T) {
+// TestThreadCountsOfExample checks the example in MODELS §6.4. Thread 1 has three cold misses, an
+// access at distance 1, and a coherence miss on a line at depth 1.
+func TestThreadCountsOfExample(t *testing.T) {
 	v := shared(2, []access{{0, 'a', false}, {0, 'b', false}, {1, 'a', true}, {0, 'c', false}, {0, 'b', false}, {0, 'a', false}})
 	threads := v.Threads()
 	rows := func(bytes uint64) []string { return threads.OwnTable(bytes).Row(0)[1:] }

@@ -238,8 +238,8 @@ func TestCompleteRun(t *testing.T) {
 	}
 }
 
-// TestPackedRun checks that a file's profile is the same for every compression format.
-func TestPackedRun(t *testing.T) {
+// TestRunOfCompressedFile checks that a file's profile is the same for every compression format.
+func TestRunOfCompressedFile(t *testing.T) {
 	b := din(200_000, 12)
 	want := direct(t, b).Encode()
 	r := newRun(t, "")

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/stack/stacktest"
 )
 
-func TestShelf(t *testing.T) {
+func TestSpillStore(t *testing.T) {
 	defer DeleteShelf("test", "k")
 	var open *Shelf
 	stacktest.RunShelf(t, func(keep bool) (stack.Shelf, error) {
@@ -27,9 +27,9 @@ func TestShelf(t *testing.T) {
 	}
 }
 
-// TestShelves checks that spill stores are listed and deleted by their entry's key, and that the
-// size of their data is counted.
-func TestShelves(t *testing.T) {
+// TestListAndDeleteSpillStores checks that spill stores are listed and deleted by their entry's
+// key, and that the size of their data is counted.
+func TestListAndDeleteSpillStores(t *testing.T) {
 	for _, key := range []string{"k", "l shelf m"} {
 		s, err := OpenShelf("test shelves", key, false)
 		if err != nil {

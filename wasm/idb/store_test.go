@@ -265,7 +265,7 @@ func TestNoIndexedDB(t *testing.T) {
 	openNew(t)
 }
 
-func TestReopened(t *testing.T) {
+func TestReopenedStore(t *testing.T) {
 	s := openNew(t)
 	e := profile.Entry{Key: "k", Name: "n", State: profile.EntryComplete}
 	data := bytes.Repeat([]byte("stack distance "), 1<<19)

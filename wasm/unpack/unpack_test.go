@@ -254,9 +254,9 @@ func rowsOf(file []byte, packings []open.Packing) (rows int, said string) {
 	return b.Len(), said
 }
 
-// TestNested checks that unpackers can be nested, so that an unpacker's output is the next
+// TestNestedUnpackers checks that unpackers can be nested, so that an unpacker's output is the next
 // unpacker's input.
-func TestNested(t *testing.T) {
+func TestNestedUnpackers(t *testing.T) {
 	text := din(1000)
 	file := pack(t, "zstd", pack(t, "xz", pack(t, "zstd", text)))
 	if rows, said := rowsOf(file, linked()); rows != 1000 || said != "" {

@@ -182,9 +182,10 @@ func TestPoisonIsDropped(t *testing.T) {
 	}
 }
 
-// TestTakenMessagesAreFreed checks that the browser's copy of a message is released as soon as the
-// message is taken. Go's garbage collector does not know the size of this copy, so it may run late.
-func TestTakenMessagesAreFreed(t *testing.T) {
+// TestReceivedMessagesAreFreed checks that the browser's copy of a message is released as soon as
+// the message is taken. Go's garbage collector does not know the size of this copy, so it may run
+// late.
+func TestReceivedMessagesAreFreed(t *testing.T) {
 	object := js.Global().Get("Object")
 	body := js.Global().Get("Uint8Array").New(3)
 	js.CopyBytesToJS(body, []byte("abc"))

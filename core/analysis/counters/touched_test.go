@@ -10,7 +10,7 @@ import (
 
 // The counts are correct after a 32-bit counter wraps around, even if the state is saved and
 // restored.
-func TestTouchedWraps(t *testing.T) {
+func TestByteCountersWrapAround(t *testing.T) {
 	for _, size := range []uint64{8, 4, 1} {
 		a := newTouched()
 		for range 3 {

@@ -48,9 +48,9 @@ func analysed(t *testing.T, o nests.Options, parts ...*trace.Batch) (*nests.Anal
 	return a, p
 }
 
-// TestIfRegular checks that the analysis stops in exactly two cases: if about 130,000 rows do not
-// compress, or if rows have no sites.
-func TestIfRegular(t *testing.T) {
+// TestAnalysisStopsIfTraceIsIrregular checks that the analysis stops in exactly two cases: if about
+// 130,000 rows do not compress, or if rows have no sites.
+func TestAnalysisStopsIfTraceIsIrregular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	for _, c := range []struct {
 		name  string
@@ -78,9 +78,9 @@ func TestIfRegular(t *testing.T) {
 	}
 }
 
-// TestRestoreIfRegular saves runs at three positions: shortly before the analysis stops, shortly
-// after it stops, and in irregular rows that are followed by regular rows.
-func TestRestoreIfRegular(t *testing.T) {
+// TestRestoreBeforeAndAfterStop saves runs at three positions: shortly before the analysis stops,
+// shortly after it stops, and in irregular rows that are followed by regular rows.
+func TestRestoreBeforeAndAfterStop(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	trace := []*trace.Batch{irregular(1<<18 + 1<<17), regular(1<<17, 3), irregular(1 << 18)}
 	_, want := analysed(t, o, trace...)
@@ -109,9 +109,9 @@ func TestRestoreIfRegular(t *testing.T) {
 	}
 }
 
-// TestUnpredictedRows checks the number of unpredicted rows, because the analysis spends most of
-// its time on them.
-func TestUnpredictedRows(t *testing.T) {
+// TestNumberOfUnpredictedRecords checks the number of unpredicted rows, because the analysis spends
+// most of its time on them.
+func TestNumberOfUnpredictedRecords(t *testing.T) {
 	for _, c := range []struct {
 		b           *trace.Batch
 		least, most uint64

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestReadParsesOptions checks that Read parses the options that Option returns.
-func TestReadParsesOptions(t *testing.T) {
+// TestChangesRoundTrip checks that Read parses the options that Option returns.
+func TestChangesRoundTrip(t *testing.T) {
 	load := func(at trace.Addr, by ...int64) loops.Item {
 		return loops.Leaf(loops.Reference{Kind: trace.Load, Bytes: 8}, at, by...)
 	}
@@ -53,9 +53,9 @@ func TestReadParsesOptions(t *testing.T) {
 	}
 }
 
-// TestSeparateFunctions checks that loops are fused only if they are in the same function, and not
-// across the border of a parallel region.
-func TestSeparateFunctions(t *testing.T) {
+// TestOnlyLoopsOfOneFunctionAreFused checks that loops are fused only if they are in the same
+// function, and not across the border of a parallel region.
+func TestOnlyLoopsOfOneFunctionAreFused(t *testing.T) {
 	sites := []profile.Site{{Function: "main.omp_outlined"}, {Function: "main"}, {Function: "main"}, {}}
 	l := &answers.Loops{Place: func(ref loops.Reference) *profile.Site { return &sites[ref.Site] }}
 	load := func(site uint32) loops.Item {

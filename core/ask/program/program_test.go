@@ -59,7 +59,7 @@ func TestMissingData(t *testing.T) {
 
 // Questions about a module can be answered without a profile. Arguments that name files are read by
 // the function [ask.Run.File].
-func TestModule(t *testing.T) {
+func TestModuleWithoutProfile(t *testing.T) {
 	r := &ask.Run{Name: "a.ll", Module: []byte(module), File: func(string) ([]byte, error) { return nil, errors.New("no such file") }}
 	d, err := r.Answer(question(t, "blocks by=block"))
 	if err != nil {
@@ -91,7 +91,7 @@ func executions(d *report.Document, block string) float64 {
 
 // The verb multicore passes the question's words to [ask.Run.Predict], and adds the reply's tables
 // to the document.
-func TestCores(t *testing.T) {
+func TestMulticoreQuestion(t *testing.T) {
 	var asked answers.MulticoreQuestion
 	r := &ask.Run{Name: "a.sgt", Predict: func(words answers.MulticoreQuestion) (*answers.Reply, error) {
 		asked = words

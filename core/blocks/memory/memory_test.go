@@ -87,9 +87,9 @@ func TestUnknownLatency(t *testing.T) {
 	}
 }
 
-// TestAgreesWithHierarchy checks that package hierarchy predicts the same cost for the same
-// histogram.
-func TestAgreesWithHierarchy(t *testing.T) {
+// TestLatencyEqualsHierarchyPrediction checks that package hierarchy predicts the same cost for the
+// same histogram.
+func TestLatencyEqualsHierarchyPrediction(t *testing.T) {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1000}}}
 	for d := range uint64(30_000) {
 		l.Kinds[0].Distances.AddN(d, 1+1_000_000/(1+d))
@@ -120,9 +120,9 @@ func TestAgreesWithHierarchy(t *testing.T) {
 	}
 }
 
-// TestMix checks that the profile of a trace is the sum of its blocks' profiles, weighted by their
-// numbers of references.
-func TestMix(t *testing.T) {
+// TestProfileIsSumOfBlockProfiles checks that the profile of a trace is the sum of its blocks'
+// profiles, weighted by their numbers of references.
+func TestProfileIsSumOfBlockProfiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var lines []uint64 // most recent first
 	var all profile.Histogram

@@ -142,9 +142,9 @@ func (p *nested) input(n int64) Input {
 	return Input{Name: "nests.sgp", Parameters: []int64{n}, Profile: of}
 }
 
-// TestNests checks that, for affine nests, every edge, count and reference is predicted exactly for
-// a larger input.
-func TestNests(t *testing.T) {
+// TestAffineNestsArePredictedExactly checks that, for affine nests, every edge, count and reference
+// is predicted exactly for a larger input.
+func TestAffineNestsArePredictedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nests []*nest
 		for range rapid.IntRange(1, 3).Draw(t, "nests") {
@@ -257,9 +257,9 @@ func TestBlockInOnlyOneRun(t *testing.T) {
 	}
 }
 
-// TestBalance checks that, for random runs, either the predicted edges balance, or the error
-// contains the reason.
-func TestBalance(t *testing.T) {
+// TestPredictedEdgesBalance checks that, for random runs, either the predicted edges balance, or
+// the error contains the reason.
+func TestPredictedEdgesBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inputs []Input
 		for i := range rapid.Int64Range(2, 4).Draw(t, "runs") {
@@ -283,9 +283,9 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// TestNoPrediction checks the errors for runs that allow no prediction, and for laws that yield
-// impossible counts.
-func TestNoPrediction(t *testing.T) {
+// TestErrorsOfUnpredictableRuns checks the errors for runs that allow no prediction, and for laws
+// that yield impossible counts.
+func TestErrorsOfUnpredictableRuns(t *testing.T) {
 	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
 	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, according to the formula −2 n + 1201") {
 		t.Errorf("error %v, want an error with the block, the count and the law", err)

@@ -141,8 +141,8 @@ func predict(t *testing.T, m *Model, reuse Reuse, at ...int64) *Prediction {
 	return p
 }
 
-// TestProduct checks that three small products predict every count of a larger product.
-func TestProduct(t *testing.T) {
+// TestMatrixProduct checks that three small products predict every count of a larger product.
+func TestMatrixProduct(t *testing.T) {
 	m := fit(t, []string{"n"}, product(32), product(16), product(8))
 	var laws []string
 	for b := range m.Counts {
@@ -392,9 +392,9 @@ func TestInvalidRuns(t *testing.T) {
 	})
 }
 
-// TestRunOf checks that the run of a trace contains the visits of each block and the references of
-// each site.
-func TestRunOf(t *testing.T) {
+// TestRunOfTrace checks that the run of a trace contains the visits of each block and the
+// references of each site.
+func TestRunOfTrace(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 2}},
 		Blocks:    []trace.Block{{Flags: trace.EntryBlock, Successors: []uint32{1}}, {Successors: []uint32{1}}},

@@ -386,7 +386,7 @@ func TestReadPresetsAsJSON(t *testing.T) {
 
 // A hierarchy that is written in the format Lines and read again has the same levels, memory and
 // clock.
-func TestLinesKeepHierarchy(t *testing.T) {
+func TestWriteLinesRoundTrip(t *testing.T) {
 	for _, h := range append(hierarchy.Presets(), toy, withTLBs) {
 		again, _, err := config.Read([]byte(strings.Join(h.Lines(), "\n")))
 		if err != nil || !reflect.DeepEqual(again.Levels, h.Levels) || !reflect.DeepEqual(again.Instructions, h.Instructions) || !reflect.DeepEqual(again.Translation(), h.Translation()) && again.Name == h.Name || again.Memory != h.Memory || again.ClockGHz != h.ClockGHz {

@@ -313,9 +313,9 @@ func TestOrderOfChangedLoops(t *testing.T) {
 	}
 }
 
-// TestNeighboursMakeRoom checks that, if an array grows, the arrays directly after it move exactly
-// once.
-func TestNeighboursMakeRoom(t *testing.T) {
+// TestGrowingArrayMovesLaterArrays checks that, if an array grows, the arrays directly after it
+// move exactly once.
+func TestGrowingArrayMovesLaterArrays(t *testing.T) {
 	rows := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Loop(8, loops.Loop(8, loops.Leaf(load(site), at, 64, 8)))
 	}

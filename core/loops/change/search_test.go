@@ -67,10 +67,10 @@ func TestSearchStopsEarly(t *testing.T) {
 	})
 }
 
-// TestEstimate checks that, for loops with equal iterations, the estimated number of misses is
-// close to the exact number. The test covers loops before and after changes, and small and large
+// TestEstimatedMisses checks that, for loops with equal iterations, the estimated number of misses
+// is close to the exact number. The test covers loops before and after changes, and small and large
 // caches and TLBs.
-func TestEstimate(t *testing.T) {
+func TestEstimatedMisses(t *testing.T) {
 	for _, size := range [][3]uint64{{180, 420, 150}, {96, 256, 256}, {400, 64, 300}} {
 		rows, inner, columns := size[0], size[1], size[2]
 		ref := func(site uint32) loops.Reference { return loops.Reference{Site: site, Kind: trace.Load, Bytes: 8} }

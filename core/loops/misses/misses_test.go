@@ -41,9 +41,10 @@ func checkRun(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progression
 	return jumped - e.done, e.progressions
 }
 
-// TestNests checks that, for random nests and caches, the counts of every node, the evictions and
-// the final content of the cache are the same as in a simulation of every access.
-func TestNests(t *testing.T) {
+// TestRandomNestsEqualSimulation checks that, for random nests and caches, the counts of every
+// node, the evictions and the final content of the cache are the same as in a simulation of every
+// access.
+func TestRandomNestsEqualSimulation(t *testing.T) {
 	most := 6000.0
 	if os.Getenv("STACKGLASS_SOAK") != "" {
 		most = 40_000
@@ -59,7 +60,7 @@ func TestNests(t *testing.T) {
 	t.Logf("the engine skipped %d accesses in %d nests", jumped, nests)
 }
 
-// TestTriangularNests checks the same properties as TestNests, for nests that have varying trip
+// TestTriangularNests checks the same properties as TestRandomNestsEqualSimulation, for nests that have varying trip
 // counts and fill the cache.
 func TestTriangularNests(t *testing.T) {
 	progressions, nests := 0, 0

@@ -6,9 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// TestRunAsking checks that a long run calls the function goOn repeatedly, and stops when it
-// returns false.
-func TestRunAsking(t *testing.T) {
+// TestLongRunCanBeStopped checks that a long run calls the function goOn repeatedly, and stops when
+// it returns false.
+func TestLongRunCanBeStopped(t *testing.T) {
 	var body []loops.Item
 	for i := range uint32(7) { // no iterations can be skipped, because trip counts change at every level
 		body = append(body, loops.Item{Trips: 900, Steps: []int64{-int64(i % 3)}, Body: []loops.Item{loops.Leaf(loops.Reference{Site: i, Bytes: 8}, uint64(i)<<30, 8200, 72)}})

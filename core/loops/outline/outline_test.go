@@ -270,7 +270,7 @@ func TestOutlineListsLargestNests(t *testing.T) {
 	}
 }
 
-func TestWildArrays(t *testing.T) {
+func TestArraysOfIrregularReferences(t *testing.T) {
 	n := loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Item{Ref: load(1), Wild: true}, loops.Leaf(load(2), 4096, 8))}}
 	n.SetWild(load(1), []trace.Addr{5, 1 << 40, 77})
 	tree, err := n.Build()

@@ -85,9 +85,9 @@ func TestRatesEqualCounts(t *testing.T) {
 	}
 }
 
-// TestParallel checks that executions in parallel regions are counted separately, regardless of the
-// thread.
-func TestParallel(t *testing.T) {
+// TestExecutionsInParallelRegions checks that executions in parallel regions are counted
+// separately, regardless of the thread.
+func TestExecutionsInParallelRegions(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{Sites: 1}}, Sites: []trace.Site{{}}}
 	b := trace.NewBatch(0)
 	b.NeedThread()

@@ -181,9 +181,9 @@ func TestPredictionEqualsSimulation(t *testing.T) {
 	}
 }
 
-// TestStacks checks that SDCM is exact for a fully associative cache, and approximate
+// TestAccuracyOfSDCM checks that SDCM is exact for a fully associative cache, and approximate
 // for a set-associative cache.
-func TestStacks(t *testing.T) {
+func TestAccuracyOfSDCM(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Stacks: true, Keep: 4, Hierarchy: caches("L1=512,full", "L2=1KiB,2", "L3=4KiB,full,shared=2", "L4=64KiB,16,shared=all")}
 	for _, r := range run(t, q, new(countingSource).open(100, 1000)) {
 		for k, l := range r.Modelled {
@@ -300,7 +300,7 @@ func TestLossesAddUp(t *testing.T) {
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestReadQuestion(t *testing.T) {
 	words := answers.MulticoreQuestion{
 		Cores: []uint32{1, 4}, Division: "printed", Schedule: "dynamic,4", Interleave: "uniform", Seed: 7, Private: []string{"0x10-0x1f", "0x20-0x20"},
 		Machine: []string{"L1=32KiB,8"}, Keep: 4,
@@ -372,7 +372,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-func TestNotes(t *testing.T) {
+func TestNotesOfResults(t *testing.T) {
 	notes := predict.Notes([]predict.Result{
 		{Cores: 1, Warnings: []hierarchy.Warning{"L2 is small"}},
 		{Cores: 2, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "No run times are predicted."},

@@ -127,10 +127,10 @@ func TestWindowsOfExecutions(t *testing.T) {
 	}
 }
 
-// TestFewLines checks that an estimate from a few lines includes a confidence interval and the
-// number of lines. The tests of package analysis/sample/estimate check the accuracy of confidence
-// intervals.
-func TestFewLines(t *testing.T) {
+// TestSampleOfFewLines checks that an estimate from a few lines includes a confidence interval and
+// the number of lines. The tests of package analysis/sample/estimate check the accuracy of
+// confidence intervals.
+func TestSampleOfFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
 	open := new(countingSource).open(40_000, 40_000)
 	truth := run(t, predict.Question{Cores: []int{1, 4}, Stacks: true, Hierarchy: h}, open)

@@ -143,9 +143,9 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestBareBlocks checks that, if a caller selects bare blocks, the reader returns only the entries
-// of blocks without references.
-func TestBareBlocks(t *testing.T) {
+// TestBlocksWithoutReferences checks that, if a caller selects bare blocks, the reader returns only
+// the entries of blocks without references.
+func TestBlocksWithoutReferences(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(7, 8)), p, 3, 60, true)
 	open := func(o Options) *Reader {

@@ -299,8 +299,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// The function "compare" reads only files that end at the end of a message. TestCut covers files
-// that end in the middle of a message.
+// The function "compare" reads only files that end at the end of a message. TestTruncatedFile
+// covers files that end in the middle of a message.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
 	p := &parser{}
@@ -322,7 +322,7 @@ func compare(t tracetest.Failer, whole []byte) {
 	tracetest.CheckText(t, string(whole), reader, naive(string(whole)))
 }
 
-func TestCut(t *testing.T) {
+func TestTruncatedFile(t *testing.T) {
 	for cut := 1; cut < len(small); cut++ {
 		r := NewReader("t", strings.NewReader(small[:cut]))
 		b, err := trace.ReadAll(r)

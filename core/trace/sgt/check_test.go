@@ -59,8 +59,8 @@ func TestEveryWrongByteIsAFault(t *testing.T) {
 	}
 }
 
-// TestFaults checks that Check reports wrong content even if the checksums are correct.
-func TestFaults(t *testing.T) {
+// TestCheckReportsFaults checks that Check reports wrong content even if the checksums are correct.
+func TestCheckReportsFaults(t *testing.T) {
 	p := blocksOf("ls", "")
 	// The function "file" returns a container. It calls the function "change" to modify each
 	// chunk's frame before the frame is written.

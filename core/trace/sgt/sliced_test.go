@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestHeaderSliced checks that Header.Sliced is set if the capture did not record in which order
+// TestSlicedHeader checks that Header.Sliced is set if the capture did not record in which order
 // the threads ran.
-func TestHeaderSliced(t *testing.T) {
+func TestSlicedHeader(t *testing.T) {
 	for order, want := range map[string]bool{"sliced": true, "exact": false, "": false} {
 		var file bytes.Buffer
 		w := NewWriter(&file, 64, []trace.Fact{{Name: "program", Value: "sliced"}, {Name: "order", Value: order}})

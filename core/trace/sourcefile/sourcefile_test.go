@@ -18,7 +18,7 @@ func packed(t *testing.T, name, text string) trace.SourceFile {
 	return f
 }
 
-func TestPack(t *testing.T) {
+func TestPackRoundTrip(t *testing.T) {
 	long := strings.Repeat("sum += a[i];\n", 10_000)
 	for _, text := range []string{"int x;\n", long, "\n\n", "ä"} {
 		f := packed(t, "a.c", text)

@@ -20,7 +20,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestReaderSpoilsTheBatch(t *testing.T) {
+func TestReaderOverwritesBatch(t *testing.T) {
 	whole := Lines(64, "1:a 1:b 1:c 2:d 2:e")
 	r := NewReader(whole, 2)
 	b := trace.NewBatch(4)
@@ -37,7 +37,7 @@ func TestReaderSpoilsTheBatch(t *testing.T) {
 	}
 }
 
-func TestBroken(t *testing.T) {
+func TestBrokenReader(t *testing.T) {
 	whole := Lines(64, "a b c d e")
 	gone := errors.New("gone")
 	r, b := Broken(whole, 3, gone), trace.NewBatch(2)
@@ -94,7 +94,7 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-func TestSmall(t *testing.T) {
+func TestSmallTraces(t *testing.T) {
 	for _, name := range SmallTraces {
 		if len(Small(name)) < 1000 {
 			t.Errorf("%s has %d bytes, want at least 1000", name, len(Small(name)))

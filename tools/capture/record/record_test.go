@@ -218,10 +218,10 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestSameAsLackey checks that the counts equal Valgrind's counts. The code contains no 16-byte
-// references and no atomic additions. Valgrind counts an atomic addition as a load followed by a
-// compare-and-swap.
-func TestSameAsLackey(t *testing.T) {
+// TestCountsEqualLackey checks that the counts equal Valgrind's counts. The code contains no
+// 16-byte references and no atomic additions. Valgrind counts an atomic addition as a load followed
+// by a compare-and-swap.
+func TestCountsEqualLackey(t *testing.T) {
 	needPrograms(t, "valgrind", "qemu-x86_64")
 	program := buildProgram(t, "sum", "-static")
 	q, v := recordProgram(t, QEMU, "", program), recordProgram(t, Valgrind, "", program)

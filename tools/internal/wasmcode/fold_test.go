@@ -148,9 +148,9 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// TestSigned writes numbers of every size as wasm constants, and checks that the numbers that it
-// reads back are the same.
-func TestSigned(t *testing.T) {
+// TestSignedConstantsRoundTrip writes numbers of every size as wasm constants, and checks that the
+// numbers that it reads back are the same.
+func TestSignedConstantsRoundTrip(t *testing.T) {
 	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1<<28 + 5, 1<<31 - 1, -1, -64, -65, -1 << 31} {
 		text := AppendSigned(nil, n)
 		var got int64

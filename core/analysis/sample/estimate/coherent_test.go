@@ -46,9 +46,9 @@ func (n *naiveHoled) lose(line trace.Line) (at int, here bool) {
 	return at, true
 }
 
-// TestHoledStackEqualsList checks that holedStack and holedFront agree with a list of lines and
+// TestStackWithHolesEqualsList checks that holedStack and holedFront agree with a list of lines and
 // holes, even after they have been saved and restored.
-func TestHoledStackEqualsList(t *testing.T) {
+func TestStackWithHolesEqualsList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fast, slow, top := newHoled(), naiveHoled{lost: map[trace.Line]bool{}}, holedFront{}
 		(*front)(&top).clear()

@@ -14,10 +14,10 @@ import (
 // If soak is true, as in "make soak", the tests use the number of seeds that their comments state.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestIntervalsCoverTheTruth checks each power-of-two capacity from 1 KiB to the footprint. For 90
-// of 100 seeds, the interval must contain the true value, or the estimate must be within 20 % of
+// TestIntervalsCoverExactCurve checks each power-of-two capacity from 1 KiB to the footprint. For
+// 90 of 100 seeds, the interval must contain the true value, or the estimate must be within 20 % of
 // the true value.
-func TestIntervalsCoverTheTruth(t *testing.T) {
+func TestIntervalsCoverExactCurve(t *testing.T) {
 	seeds := 6
 	if soak {
 		seeds = 100

@@ -500,9 +500,9 @@ func TestThreadsWithEveryAccessSampled(t *testing.T) {
 	}
 }
 
-// TestFrontIsExact checks that, at any sampling rate, the misses of each core and of each site are
-// exact for caches of up to 16 lines.
-func TestFrontIsExact(t *testing.T) {
+// TestMissesOfSmallCachesAreExact checks that, at any sampling rate, the misses of each core and of
+// each site are exact for caches of up to 16 lines.
+func TestMissesOfSmallCachesAreExact(t *testing.T) {
 	all := threadRows(5, 20000)
 	want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 1000})
 	for _, mode := range []string{"space=0.001", "lines=64"} {

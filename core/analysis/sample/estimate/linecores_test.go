@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-func TestLineCoresEqualsMap(t *testing.T) {
+func TestLineCoresEqualMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var fast lineCores
 		slow := map[trace.Line]uint64{}

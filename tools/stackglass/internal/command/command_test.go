@@ -266,7 +266,7 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 	return p
 }
 
-func TestTruncatedKeepsPart(t *testing.T) {
+func TestTruncatedTraceKeepsPartialProfile(t *testing.T) {
 	whole := string(tracetest.Packed())
 	inFolder(t, map[string]string{"cut.lz4": whole[:len(whole)/2]})
 	expectExit(t, stackglass("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "truncated")
@@ -430,7 +430,7 @@ func (s *blockingReader) Read(p []byte) (int, error) {
 	return 0, errors.New("closed")
 }
 
-func TestInterruptKeepsPart(t *testing.T) {
+func TestInterruptKeepsPartialProfile(t *testing.T) {
 	inFolder(t, nil)
 	content := strings.Repeat("0 1000\n1 2000\n", 100_000)
 	stdin := &blockingReader{text: strings.NewReader(content), waits: make(chan struct{}), closed: make(chan struct{})}
@@ -468,7 +468,7 @@ func TestInterruptBySignal(t *testing.T) {
 	}
 }
 
-func TestMemoryLimitKeepsPart(t *testing.T) {
+func TestMemoryLimitKeepsPartialProfile(t *testing.T) {
 	inFolder(t, nil)
 	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp", "--memory", "1KiB"), exitExhausted, "memory", "--memory")
 	if p := readProfile(t, "a.sgp"); !p.State.Partial {

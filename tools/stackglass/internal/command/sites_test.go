@@ -189,9 +189,9 @@ func TestSitesOfProfile(t *testing.T) {
 	}
 }
 
-// TestSitesMarkEstimates checks that there is a warning about estimated misses, with advice on how
-// to count the misses. There must be no warning about counted misses.
-func TestSitesMarkEstimates(t *testing.T) {
+// TestSitesWarnsOfEstimates checks that there is a warning about estimated misses, with advice on
+// how to count the misses. There must be no warning about counted misses.
+func TestSitesWarnsOfEstimates(t *testing.T) {
 	dir := t.TempDir()
 	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
 	for file, utilisation := range map[string]string{plain: "1MiB", counted: "3KiB,4"} {
@@ -453,9 +453,9 @@ func TestManySites(t *testing.T) {
 	expectExit(t, stackglass(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
 }
 
-// TestTableOfOneNumber checks that a table with only one column of numbers has the same rows and
-// values as the whole table.
-func TestTableOfOneNumber(t *testing.T) {
+// TestTableWithOneNumberColumn checks that a table with only one column of numbers has the same
+// rows and values as the whole table.
+func TestTableWithOneNumberColumn(t *testing.T) {
 	h, err := chooseHierarchy([]string{"L1=2KiB,8"}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,9 @@ func dataFile(t *testing.T, name string) string {
 	return path
 }
 
-// TestTruth compares complete histograms with the histograms of a reference program.
-func TestTruth(t *testing.T) {
+// TestHistogramsEqualReferenceProgram compares complete histograms with the histograms of a
+// reference program.
+func TestHistogramsEqualReferenceProgram(t *testing.T) {
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		t.Run(name, func(t *testing.T) {
 			truth, err := os.ReadFile(dataFile(t, "truth/"+name+".histogram.txt"))

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/stack/stacktest"
 )
 
-func TestFolder(t *testing.T) {
+func TestSpillStore(t *testing.T) {
 	parent := t.TempDir()
 	stacktest.RunShelf(t, func(keep bool) (stack.Shelf, error) {
 		if !keep {

@@ -72,9 +72,9 @@ func peakMemory() uint64 {
 	return kib << 10
 }
 
-// TestCyclic checks the profile of a loop over more lines than fit in memory. Between two accesses
-// to a line, the loop accesses all other lines.
-func TestCyclic(t *testing.T) {
+// TestSpilledCyclicAccesses checks the profile of a loop over more lines than fit in memory.
+// Between two accesses to a line, the loop accesses all other lines.
+func TestSpilledCyclicAccesses(t *testing.T) {
 	p := analyzeWithin(t, tracetest.Stream(traceSize.references, tracetest.Strided(64, traceSize.lines*64)), traceSize.memory)
 	if most := peakMemory(); most > traceSize.memory && os.Getenv("STACKGLASS_SOAK") != "" {
 		t.Errorf("peak memory %d bytes, want at most %d", most, traceSize.memory)
@@ -95,8 +95,9 @@ func TestCyclic(t *testing.T) {
 	}
 }
 
-// TestRandom checks that a memory limit does not change the profile of accesses to random lines.
-func TestRandom(t *testing.T) {
+// TestSpilledRandomAccesses checks that a memory limit does not change the profile of accesses to
+// random lines.
+func TestSpilledRandomAccesses(t *testing.T) {
 	pattern := func() trace.Reader {
 		return tracetest.Stream(traceSize.references, tracetest.Uniform(traceSize.lines, 1))
 	}

@@ -23,7 +23,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-func TestFull(t *testing.T) {
+func TestFullDevice(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("skipped: this system has no device that is always full:", err)
