@@ -173,7 +173,7 @@ func (h *Host) runJob(m Message) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.fail(m.Job, "This analysis stopped because of a fault in the program ("+panicText(p)+
-				"). Kept analyses and checkpoints are unharmed. Please report this fault, and describe the trace.")
+				"). Kept analyses and checkpoints are not affected. Please report this fault, and describe the trace.")
 		}
 	}()
 	start, err := DecodeStart(m.Body)

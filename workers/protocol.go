@@ -124,9 +124,9 @@ func (e *DeadError) Error() string {
 	if e.Why != "" {
 		s += " (" + e.Why + ")"
 	}
-	s += "; kept analyses and checkpoints are unharmed"
+	s += "; kept analyses and checkpoints are not affected"
 	if strings.Contains(e.Why, "out of memory") {
-		s += "; to need less of the browser's memory, use a trace with fewer distinct lines or larger lines, or use the command"
+		s += "; to use less of the browser's memory, analyse a trace with fewer distinct lines, choose larger lines, or use the command"
 	}
 	return s
 }

@@ -421,7 +421,7 @@ func ownerValues(o *profile.Ownership) []report.Value {
 func (c *Communication) Owners() report.Table {
 	t := report.Table{Key: "owners", Title: "Data ranges and the threads that own them", Columns: report.Columns(
 		"object=data", "offset (bytes)", "bytes=size (bytes)", "first_touch=first touched by",
-		"most=most used by", "references=references to words", "own_share=share of most frequent user", "readers",
+		"most=most used by", "references=references to words", "own_share=share of the most frequent user", "readers",
 		"writers", "class")}
 	for i := range c.data().Owners {
 		o := &c.data().Owners[i]

@@ -78,7 +78,7 @@ func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 const (
 	half                  = "; ± is half the width of the 95 % confidence interval"
 	SitesOfSample         = "references and strides are counted over all accesses; misses by source location and by data are estimated" + half
-	ThreadsOfSample       = "the misses of cores are estimated" + half + "; the causes of changed distances are not counted"
+	ThreadsOfSample       = "the misses of cores are estimated" + half + "; changes of stack distances due to sharing are not counted"
 	CommunicationOfSample = "communication is estimated from the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
 )
 

@@ -163,7 +163,7 @@ var _ = Add(&Verb{
 // removes rows whose number of ways is not a power of two.
 func listedShapes(t report.Table, brief bool) report.Table {
 	if brief {
-		t.Title += ", only ways that are powers of two (for all ways, use --format csv)"
+		t.Title += ", only numbers of ways that are powers of two (for all ways, use --format csv)"
 	}
 	ways := t.Index("ways")
 	t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Value) bool {

@@ -87,7 +87,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 	if q.Given("distances") {
 		t, ok := s.Distances(q.Text("distances"))
 		if d.Tables = []report.Table{t}; !ok {
-			return &trace.OptionError{Option: "distances", Got: q.Text("distances"), Want: "a row of the table by " + string(by) + ": the function, and the file and line joined by a colon, separated by blanks"}
+			return &trace.OptionError{Option: "distances", Got: q.Text("distances"), Want: "a row of the table by " + string(by) + ", as FUNCTION FILE:LINE, for example main app.c:17"}
 		}
 		return nil
 	}

@@ -152,5 +152,5 @@ func (r *Run) sharedCores() []string {
 		return nil
 	}
 	return []string{r.Name + ": there are " + strconv.Itoa(len(p.Totals.Threads)) + " threads but at most " + strconv.Itoa(profile.MaxCores) +
-		" cores, so the remaining threads share the cores in turn; to choose which threads share a core, use --cores; to analyse fewer threads, use --threads"}
+		" cores, so the remaining threads are assigned to the cores round-robin; to choose which threads share a core, use --cores; to analyse fewer threads, use --threads"}
 }

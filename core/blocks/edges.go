@@ -71,7 +71,7 @@ func (e *Edges) Check(p *trace.Program) error {
 	calls := append([]uint64{}, e.Entered...)
 	for b, f := range callees {
 		if f == trace.NoFunction && e.Unmade[b] > 0 || e.Unmade[b] > e.Visits[b] {
-			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls are recorded as not made, but the block makes fewer calls")
+			return errors.New(name(p, b) + ": " + strconv.FormatUint(e.Unmade[b], 10) + " calls are recorded as not entering a function of the program, but the block makes fewer calls")
 		}
 		if f != trace.NoFunction {
 			calls[f] += e.Visits[b] - e.Unmade[b]

@@ -42,7 +42,7 @@ func TestEdgesBalance(t *testing.T) {
 		{func(e *Edges) { e.Resumed[0] = 2 }, "block entry of f: ran 1 times, but was entered 3 times"},
 		{func(e *Edges) { e.Taken[1] = nil }, "block head of f: has counts for 0 outgoing edges, want 2"},
 		{func(e *Edges) { e.Entered[0] = 0 }, "block entry of f: ran 1 times, but was entered 0 times"},
-		{func(e *Edges) { e.Unmade[1] = 1 }, "block head of f: 1 calls are recorded as not made"},
+		{func(e *Edges) { e.Unmade[1] = 1 }, "block head of f: 1 calls are recorded as not entering a function of the program"},
 		{func(e *Edges) { e.Left = nil }, "but the program has 4 blocks and 1 functions"},
 	} {
 		e := balanced()

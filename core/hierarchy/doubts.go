@@ -186,7 +186,7 @@ func sizeMisfit(c, above *Cache) string {
 	case c.Inclusion == Inclusive:
 		return c.Name + " is smaller than " + above.Name + ", so it cannot include that level"
 	}
-	return c.Name + " is smaller than " + above.Name + ", so it can add few hits"
+	return c.Name + " is smaller than " + above.Name + ", so few misses of " + above.Name + " hit in " + c.Name
 }
 
 // SizeDoubts returns a warning for each level that is smaller than the level above.

@@ -376,7 +376,7 @@ func (r *decoder) readLeaf(what uint64) uint32 {
 // readLoop reads the definition of a loop with 1 + more items.
 func (r *decoder) readLoop(more uint64, level int) uint32 {
 	if left := uint64(len(r.data) - r.at); more >= left {
-		r.fail("number of further items of a loop", more, "fewer than "+decimal(left)+", the number of remaining bytes")
+		r.fail("number of additional items of a loop", more, "fewer than "+decimal(left)+", the number of remaining bytes")
 		return 0
 	}
 	t, lo, params, height := r.tree, len(r.body), 0, 0

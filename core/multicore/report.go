@@ -186,10 +186,10 @@ func (m *Reader) doubts() (list []string) {
 	count(f.empty, "worksharing loop had no recognisable iterations: every core executes the whole loop.",
 		"worksharing loops had no recognisable iterations: every core executes the whole loops.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
-	count(f.split, "worksharing loop was vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loop: the number of these iterations was determined from the accessed bytes, and they are never divided among cores.",
-		"worksharing loops were vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loops: the number of these iterations was determined from the accessed bytes, and they are never divided among cores.")
-	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: with several threads, the program would execute these iterations one by one, in code that this run did not execute; compile with -fno-vectorize to divide the iterations.",
-		"worksharing loops have vectors that are longer than a chunk or a core's part: with several threads, the program would execute these iterations one by one, in code that this run did not execute; compile with -fno-vectorize to divide the iterations.")
+	count(f.split, "worksharing loop was vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loop: the number of source iterations was determined from the accessed bytes, and the source iterations of one compiled iteration run on the same core.",
+		"worksharing loops were vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loops: the number of source iterations was determined from the accessed bytes, and the source iterations of one compiled iteration run on the same core.")
+	count(f.wide, "worksharing loop executes vectors of iterations that are longer than a chunk or a core's share: with several threads, the program would execute these iterations one by one, in code that this run did not execute; compile with -fno-vectorize to divide the iterations.",
+		"worksharing loops execute vectors of iterations that are longer than a chunk or a core's share: with several threads, the program would execute these iterations one by one, in code that this run did not execute; compile with -fno-vectorize to divide the iterations.")
 	if m.options.Schedule == nil {
 		count(f.unknown, "worksharing loop has an unknown schedule: the loop was divided as static.",
 			"worksharing loops have unknown schedules: these loops were divided as static.")

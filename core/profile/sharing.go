@@ -298,7 +298,7 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 
 // checkWithin checks that the counts of some accesses do not exceed the counts of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
-	more := &CheckError{"a core has more accesses to lines that another core touched last than accesses in total"}
+	more := &CheckError{"a core has fewer accesses in total than accesses to lines that another core touched last"}
 	if c.Cold > cold {
 		return more
 	}

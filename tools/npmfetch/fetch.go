@@ -155,7 +155,7 @@ func unpackOne(root *os.Root, h *tar.Header, content io.Reader) error {
 	}
 	_, name, found := strings.Cut(h.Name, "/")
 	if name = filepath.FromSlash(name); !found || strings.HasPrefix(h.Name, "/") || !filepath.IsLocal(name) {
-		return errors.New("leads out of the package's folder")
+		return errors.New("has a path outside the package's folder")
 	}
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err

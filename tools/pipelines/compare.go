@@ -141,8 +141,8 @@ func printLoops(w io.Writer, machine, march string, rows []loopRow) {
 		machine += ", for code compiled for " + march
 	}
 	fmt.Fprintf(w, "Cycles of loop bodies on %s. The first columns compare the model with llvm-mca, both using llvm-mca's numbers: per\n"+
-		"iteration in the steady state, and for one pass. The last columns compare the model, with measured numbers for single\n"+
-		"instructions, with times measured on this machine.\n\n", machine)
+		"iteration in the steady state, and for one pass. The last columns compare the model, which then uses numbers measured\n"+
+		"for single instructions, with the times of whole loops on this machine.\n\n", machine)
 	fmt.Fprintf(w, "%-20s %8s %-10s %8s %7s | %6s %6s %7s | %8s %-10s %8s %7s %7s\n",
 		"loop", "steady", "by", "llvm-mca", "error", "pass", "mca", "error", "steady", "by", "measured", "error", "mca's")
 	for _, r := range rows {

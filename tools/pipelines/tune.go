@@ -372,7 +372,7 @@ func measuredNotes(of *pipeline.Processor) []string {
 		"DIV is the divider, which is busy with a division or square root for longer than the port",
 		"SPLITLOAD and SPLITSTORE are the units that combine two lines, measured with streams of vectors in which every second vector crosses a line boundary",
 		"levels were measured on one core of a virtual machine, with 2 MiB pages; the last cache is shared, and its size is the footprint at which it supplies half of the lines",
-		"a store is dispatched as one micro-op, and so is a load with the only operation that uses it (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
+		"a store is dispatched as one micro-op; a load and the operation that uses its result are dispatched as one micro-op if no other operation uses the result (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
 	)
 }
 

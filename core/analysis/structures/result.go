@@ -267,7 +267,7 @@ func (f *stateCoder) pages() {
 		f.Words(p.written[:])
 		if f.Reads() && !f.Failed() {
 			_, known := l.at.Find(p.number)
-			f.Check(!known && p.number < 1<<(64-pageBits), "a page is repeated")
+			f.Check(!known && p.number < 1<<(64-pageBits), "a page is listed twice")
 			if !f.Failed() {
 				*l.page(p.number) = *p
 			}
@@ -320,7 +320,7 @@ func (f *stateCoder) visits() {
 		}
 		u := f.a.useOf(object)
 		x.elements, x.last = f.a.elementsOf(u, object, structure)+1, v.now-ago
-		f.Check(v.resume(x), "a visit is repeated")
+		f.Check(v.resume(x), "a visit is listed twice")
 	})
 }
 
@@ -367,7 +367,7 @@ func (f *stateCoder) codeMaps() {
 		}
 		from := &f.maps[at].Map
 		f.Check(low <= ^uint64(0)>>bits.TrailingZeros64(from.RowBytes)-uint64(from.Rows)+1, "an access map has rows beyond the last address")
-		f.Check(uint64(object) >= uint64(len(m.of)) || m.of[object] == 0, "a map is repeated")
+		f.Check(uint64(object) >= uint64(len(m.of)) || m.of[object] == 0, "an access map is listed twice")
 		if f.Failed() {
 			return
 		}
@@ -391,5 +391,5 @@ func (f *stateCoder) stack() {
 		some := lines[from:min(from+pending, len(lines))]
 		f.a.model.Distances(some, f.a.distances[:len(some)])
 	}
-	f.Check(f.a.model.Lines() == len(lines), "a line is repeated")
+	f.Check(f.a.model.Lines() == len(lines), "a line is listed twice")
 }

@@ -98,7 +98,7 @@ func (b *branchProgram) answerInstructions(q ask.Question, found *answers.Blocks
 	t, ok := found.Instructions(q.Text("instructions"))
 	switch {
 	case !ok:
-		return &trace.OptionError{Option: "instructions", Got: q.Text("instructions"), Want: "a source file and a line with code of the program, joined by a colon, for example matmul.c:20"}
+		return &trace.OptionError{Option: "instructions", Got: q.Text("instructions"), Want: "a line of the program that contains code, as FILE:LINE, for example matmul.c:20"}
 	case len(t.Rows) == 0:
 		return b.run.Cannot("the blocks of " + q.Text("instructions") + " are recorded without their instructions; compile the program again with \"stackglass cc\", or use its LLVM IR")
 	}

@@ -521,7 +521,7 @@ func (f *structureUse) advice(key string) report.Table {
 				decimal(float64(f.line)/float64(size))+" elements instead of "+decimal(float64(f.line)/float64(f.of.Bytes))+"."))
 	case f.linesPerVisit(hot) > f.linesIfAligned(hot)+leastGain && f.of.Bytes%f.line == 0:
 		t.Add(report.TextOf("align the elements to lines"), report.TextOf(f.names(hot)), report.Count(size),
-			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.linesPerVisit(hot))+" lines on average, and would lie in "+decimal(f.linesIfAligned(hot))+"."))
+			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.linesPerVisit(hot))+" lines on average; in aligned elements, they would lie in "+decimal(f.linesIfAligned(hot))+"."))
 	case f.linesPerVisit(hot) > math.Ceil(float64(size)/float64(f.line))+leastGain && f.of.Bytes > f.line/2:
 		t.Add(report.TextOf("put next to each other"), report.TextOf(f.names(hot)), report.Count(size),
 			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.linesPerVisit(hot))+" lines on average. These members fit into "+

@@ -107,7 +107,7 @@ func LoopDoubts(r *ask.Run) (doubts []string) {
 		doubts = append(doubts, r.Name+": the trace contains neither source locations nor instruction addresses, so the few loops that are found are not the program's loops")
 	}
 	if in.Sliced {
-		doubts = append(doubts, r.Name+": the trace orders references of different threads only by time slice, so nests of several threads are cut where a slice ends")
+		doubts = append(doubts, r.Name+": the trace orders references of different threads only by time slice, so loop nests that several threads execute are split at the ends of slices")
 	}
 	return doubts
 }

@@ -470,13 +470,13 @@ func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	if e.Resumed[b], err = p.wholeCount(&p.resumed[b], at, func() string { return p.blockName(b) + " is resumed" }); err != nil {
 		return err
 	}
-	if e.Unmade[b], err = p.wholeCount(&p.unmade[b], at, func() string { return p.blockName(b) + " skips its call" }); err != nil {
+	if e.Unmade[b], err = p.wholeCount(&p.unmade[b], at, func() string { return "the call in " + p.blockName(b) + " is skipped" }); err != nil {
 		return err
 	}
 	list := make([]uint64, len(p.ways[b]))
 	sum, most := uint64(0), 0
 	for i := range list {
-		if list[i], err = p.wholeCount(&p.ways[b][i], at, func() string { return p.blockName(b) + " continues at a successor" }); err != nil {
+		if list[i], err = p.wholeCount(&p.ways[b][i], at, func() string { return p.blockName(b) + " is left for a successor" }); err != nil {
 			return err
 		}
 		if sum+list[i] < sum {
@@ -687,7 +687,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		if of := kinds[kind]; of != nil {
 			l.Kinds = append(l.Kinds, *of)
 		}
-		n, err := p.wholeCount(&p.bytes[kind], at, func() string { return "a byte is accessed" })
+		n, err := p.wholeCount(&p.bytes[kind], at, func() string { return "the bytes are accessed" })
 		if err != nil {
 			return nil, err
 		}

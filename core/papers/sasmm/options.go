@@ -66,8 +66,8 @@ func (e *LimitError) Error() string {
 	if e.PerRegion {
 		what, instead = "a parallel region", "divide by iterations, or trace a smaller input"
 	}
-	return "dividing block executions requires keeping " + what + " in memory; after " + strconv.FormatUint(e.Executions, 10) +
-		" executions, it needs more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
+	return "to divide block executions, " + what + " must be kept in memory; after " + strconv.FormatUint(e.Executions, 10) +
+		" executions, " + what + " needs more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
 }
 
 // BlocksError reports that a trace has no blocks to divide.
@@ -90,5 +90,5 @@ func (e *ThreadsError) Error() string {
 type AddressError struct{ Addr trace.Addr }
 
 func (e *AddressError) Error() string {
-	return "private address 0x" + strconv.FormatUint(e.Addr, 16) + " uses bits 48 to 53, which must distinguish the cores; want 48-bit addresses"
+	return "private address 0x" + strconv.FormatUint(e.Addr, 16) + " uses bits 48 to 53, which the division needs to distinguish the cores; want 48-bit addresses"
 }

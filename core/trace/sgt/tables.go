@@ -317,7 +317,7 @@ func (t *tableForm) codeModule(m *trace.Module) {
 	t.s(&m.Options)
 	t.u64(&m.Base)
 	t.u64(&m.End)
-	entries(t, &m.Missed, 3, "kinds of missed code", func(missed *trace.Missed) {
+	entries(t, &m.Missed, 3, "kinds of uninstrumented code", func(missed *trace.Missed) {
 		t.s(&missed.What)
 		t.s(&missed.Why)
 		t.u32(&missed.Count, "count")

@@ -35,10 +35,10 @@ func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 		var syntax *trace.SyntaxError
 		switch {
 		case err != nil && b.Len() > 0:
-			t.Fatalf("Next returned %d rows and the error %v, want rows or an error", b.Len(), err)
+			t.Fatalf("Next returned %d records and the error %v, want either records or an error", b.Len(), err)
 		case err == io.EOF:
 			if err = r.Next(b); err != io.EOF || b.Len() != 0 {
-				t.Fatalf("Next after io.EOF returned %d rows, error %v, want io.EOF", b.Len(), err)
+				t.Fatalf("Next after io.EOF returned %d records and the error %v, want no records and io.EOF", b.Len(), err)
 			}
 			return all
 		case errors.As(err, &syntax):
@@ -50,7 +50,7 @@ func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 		case err != nil:
 			t.Fatalf("%v", err)
 		case b.Len() == 0:
-			t.Fatalf("Next returned neither rows nor an error")
+			t.Fatalf("Next returned neither records nor an error")
 		default:
 			all = appendRows(all, b)
 		}
@@ -76,8 +76,8 @@ func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []
 		wrap func(io.Reader) io.Reader
 	}{
 		{"whole", 200, func(r io.Reader) io.Reader { return r }},
-		{"three rows per batch", 3, func(r io.Reader) io.Reader { return r }},
-		{"in halves, one row per batch", 1, iotest.HalfReader},
+		{"three records per batch", 3, func(r io.Reader) io.Reader { return r }},
+		{"in halves, one record per batch", 1, iotest.HalfReader},
 		{"byte by byte", 64, iotest.OneByteReader},
 		{"io.EOF together with the last bytes", 2, iotest.DataErrReader},
 	} {

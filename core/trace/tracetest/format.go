@@ -35,13 +35,13 @@ func CheckLineErrors[R interface {
 	for line, want := range messages {
 		r, b := newReader(name, strings.NewReader(before+"\n"+line+"\n"+after+"\n")), trace.NewBatch(0)
 		if err := r.Next(b); err != nil || b.Len() != 1 {
-			t.Fatalf("the line before %q: %d rows, error %v, want 1 row", line, b.Len(), err)
+			t.Fatalf("Next for the line before %q: %d records, error %v, want 1 record and no error", line, b.Len(), err)
 		}
 		if err := r.Next(b); err == nil || err.Error() != want {
 			t.Fatalf("got  %v\nwant %s", err, want)
 		}
 		if err := r.Next(b); err != nil || b.Len() != 1 || r.Lines() != 3 {
-			t.Fatalf("the line after %q: %d rows, error %v, line %d", line, b.Len(), err, r.Lines())
+			t.Fatalf("Next for the line after %q: %d records, error %v, and %d lines read; want 1 record, no error and 3 lines", line, b.Len(), err, r.Lines())
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoint
 	t.Run("no key", func(t *testing.T) {
 		s, _ := open(t)
 		if err := s.Save(profile.Entry{}, writeInParts([]byte("data"))); err == nil {
-			t.Error("Save accepts a checkpoint without a key")
+			t.Error("Save accepted a checkpoint without a key, want an error")
 		}
 	})
 }

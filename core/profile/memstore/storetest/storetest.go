@@ -218,7 +218,7 @@ func testUsage(t *testing.T, s profile.Store) {
 	put(t, s, profile.Entry{Key: "k"}, pattern(8<<20, 1))
 	after, _, err := s.Usage()
 	if err != nil || after < before+4<<20 {
-		t.Errorf("Usage was %d bytes before, and %d bytes after a Put of 8 MiB of incompressible data; %v", before, after, err)
+		t.Errorf("Usage before and after a Put of 8 MiB of incompressible data: %d and %d bytes, error %v", before, after, err)
 	}
 }
 
@@ -250,7 +250,7 @@ func testCopy(t *testing.T, s profile.Store) {
 
 func testNoKey(t *testing.T, s profile.Store) {
 	if err := s.Put(profile.Entry{}, []byte("data")); err == nil {
-		t.Error("a Put without a key is accepted")
+		t.Error("Put accepted an entry without a key, want an error")
 	}
 	if entries, err := s.List(); err != nil || len(entries) != 0 {
 		t.Errorf("List: %+v, %v", entries, err)

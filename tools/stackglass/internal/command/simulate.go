@@ -284,7 +284,7 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *loadedFile, r simu
 	}
 	if r.Folded > 0 {
 		list = append(list, l.name+": there are more threads than the maximum of "+strconv.Itoa(simulate.MaxCores)+" cores; "+
-			plural(uint64(r.Folded), "thread")+" beyond this number share the cores in turn (--cores sets other groups)")
+			"the remaining "+plural(uint64(r.Folded), "thread")+" are assigned to the cores round-robin; to choose which threads share a core, use --cores")
 	}
 	if usesStrides(h) && !s.instructions {
 		list = append(list, l.name+": the trace does not record which instruction made each reference, so stride prefetchers treat all references as references of one instruction")

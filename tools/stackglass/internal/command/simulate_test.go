@@ -135,7 +135,7 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
 		for lower, wants := range map[string]string{
 			"L2=1KiB,4,inclusive": "L2 is smaller than L1, so it cannot include that level",
-			"L2=1KiB,4":           "L2 is smaller than L1, so it can add few hits",
+			"L2=1KiB,4":           "L2 is smaller than L1, so few misses of L1 hit in L2",
 			"L2=1KiB,4,exclusive": "",
 			"L2=4KiB,4":           "",
 			"L2=8KiB,4,inclusive": "",

@@ -134,7 +134,7 @@ func (n *symbolizer) matchWarnings() (list []string) {
 	case 2*n.named < n.addresses:
 		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the other instructions are in other files, or the file is a different build")
 	case n.lines == 0 && n.file.HasLines():
-		list = append(list, n.name+" contains source lines, but none for the instructions that it names: the file may be a different program, or it was loaded at a different address")
+		list = append(list, n.name+" contains source lines, but none for the instructions whose functions it contains: the file may be a different program, or it was loaded at a different address")
 	}
 	return list
 }

@@ -146,7 +146,7 @@ func manualPage(name string) []byte {
 var validValues = map[string]string{
 	"uint32":    "a whole number without a unit, for example 64",
 	"uint64":    "a whole number without a unit or sign, for example 1000000",
-	"uintSlice": "whole numbers with commas between them, for example 32,64",
+	"uintSlice": "whole numbers separated by commas, for example 32,64",
 	"bool":      "true or false",
 }
 

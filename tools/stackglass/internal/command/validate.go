@@ -166,7 +166,7 @@ func (v *validation) explainErrors(r simulate.Result) (list []string) {
 		}
 		if hits := run.WriteBacksReceived - run.WriteBackMisses; hits > 0 {
 			list = append(list, p.Cache.Name+": in the simulation, "+strconv.FormatUint(hits, 10)+
-				" write-backs from the level above counted as uses of lines, but hits in the level above did not; the prediction assumes the opposite")
+				" write-backs from the level above made lines most recently used, but hits in the level above did not; the prediction assumes the opposite")
 		}
 	}
 	return list

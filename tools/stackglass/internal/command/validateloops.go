@@ -31,7 +31,7 @@ type loopValidation struct {
 func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.enabled, "loops", false, "compare two counts of the misses in loops, ScalaMemAnalysis's estimate and the exact count, with a simulation")
+	f.BoolVar(&o.enabled, "loops", false, "compare ScalaMemAnalysis's estimate and the exact count of the misses in loops with a simulation")
 	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "for --loops: the latency of a hit, in `CYCLES`")
 	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "for --loops: the latency of a miss, in `CYCLES`")
 	return o
