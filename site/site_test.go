@@ -212,9 +212,9 @@ func countInvalidated(t *testing.T, file string, limit uint64) (count uint64) {
 	}
 }
 
-// TestDemosContainNoFolder checks that no demo contains a path from the machine that recorded its
+// TestDemosContainNoPath checks that no demo contains a path from the machine that recorded its
 // trace, because the demos are published.
-func TestDemosContainNoFolder(t *testing.T) {
+func TestDemosContainNoPath(t *testing.T) {
 	demos, err := Demos()
 	if err != nil {
 		t.Fatal(err)

@@ -233,7 +233,7 @@ func demoItem() Item {
 // textItem returns a file that needs many reads, with a trace that contains no instructions.
 func textItem() Item { return Item{File: fileWith("a.lackey.lz4", tracetest.Packed())} }
 
-func TestDemoToResult(t *testing.T) {
+func TestResultOfDemo(t *testing.T) {
 	d := newDesk(t)
 	d.wants(`id="kept-empty"`)
 	d.app.Offer(demoItem())
@@ -526,9 +526,10 @@ func TestUnknownLink(t *testing.T) {
 	}
 }
 
-// TestSameFileAgain checks that, if the browser does not report when a file was changed, a second
-// analysis of the file is a separate entry. The file name's extensions must determine the format.
-func TestSameFileAgain(t *testing.T) {
+// TestOpenFileWithUnknownTime checks that, if the browser does not report when a file was changed,
+// a second analysis of the file is a separate entry. The file name's extensions must determine the
+// format.
+func TestOpenFileWithUnknownTime(t *testing.T) {
 	d := newDesk(t)
 	for range 3 {
 		d.app.Offer(textItem())
@@ -819,9 +820,9 @@ func TestCounters(t *testing.T) {
 	d.wants(`id="table-blocks"`, "products")
 }
 
-// TestCountersAlone checks that, if a profile contains counters but no stack distances, the page
-// shows the counters, and the other views explain why they are empty.
-func TestCountersAlone(t *testing.T) {
+// TestProfileOfCountersOnly checks that, if a profile contains counters but no stack distances, the
+// page shows the counters, and the other views explain why they are empty.
+func TestProfileOfCountersOnly(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("alone.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Counters})))
 	d.wants("contains no stack distances")
@@ -995,9 +996,9 @@ func TestSampleAndCores(t *testing.T) {
 	}
 }
 
-// TestUnchangedFileAgain checks that, if an unchanged file is opened again, the page shows its kept
-// analysis. If the file or the settings have changed, the file must be analysed again.
-func TestUnchangedFileAgain(t *testing.T) {
+// TestOpenUnchangedFileAgain checks that, if an unchanged file is opened again, the page shows its
+// kept analysis. If the file or the settings have changed, the file must be analysed again.
+func TestOpenUnchangedFileAgain(t *testing.T) {
 	d := newDesk(t)
 	item := textItem()
 	item.File.Modified = 1_700_000_000_000

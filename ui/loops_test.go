@@ -127,9 +127,9 @@ func TestLoopsThatCannotBeShown(t *testing.T) {
 	}
 }
 
-// TestLoopsCountOnce checks that misses are counted only once for each hierarchy, and not for a
-// closed result.
-func TestLoopsCountOnce(t *testing.T) {
+// TestLoopMissesAreCountedOnce checks that misses are counted only once for each hierarchy, and not
+// for a closed result.
+func TestLoopMissesAreCountedOnce(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
 	first := d.app.loops()

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// TestThreadsRunOnCores checks that each thread runs on its own core unless the user puts all
+// TestPlacementOfThreads checks that each thread runs on its own core unless the user puts all
 // threads on one core. The answers, the overview, exports, comparisons and the URL must depend on
 // this choice.
-func TestThreadsRunOnCores(t *testing.T) {
+func TestPlacementOfThreads(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCaches)
 	d.act(func() { d.app.SetPreset("i7-4770K") })
 	d.wants("4 threads, each on its own core; L1 and L2 private, L3 shared by 4 cores", `id="threads-on-choice"`, "Threads that share a private cache",
@@ -72,10 +72,10 @@ func TestComparedOnCores(t *testing.T) {
 	}
 }
 
-// TestGroupsForHierarchy checks what the page does if several cores share a cache level, but the
-// profile has no common stack for these cores. The page must report this, and offer to analyse the
-// trace again with these groups of cores.
-func TestGroupsForHierarchy(t *testing.T) {
+// TestHierarchyWithoutCommonStacks checks what the page does if several cores share a cache level,
+// but the profile has no common stack for these cores. The page must report this, and offer to
+// analyse the trace again with these groups of cores.
+func TestHierarchyWithoutCommonStacks(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n"
 	for i := range 3000 {

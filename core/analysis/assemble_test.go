@@ -50,13 +50,13 @@ func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*pro
 	return list[0]
 }
 
-func TestPlanMatchesRunner(t *testing.T) {
+func TestDividedSingleThreadedTraceEqualsRunner(t *testing.T) {
 	planEqualsRunner(t, 120, func(uint32) uint32 { return 1 }, 3, 0)
 }
 
 // Traces with several threads can also be divided. Communication and other analyses without support
 // for segments run separately over the whole trace.
-func TestPlanOfThreadsEqualsRunner(t *testing.T) {
+func TestDividedMultiThreadedTraceEqualsRunner(t *testing.T) {
 	planEqualsRunner(t, 40, func(thread uint32) uint32 { return 3 * (thread + 1) }, 0, 6)
 }
 

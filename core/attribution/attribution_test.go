@@ -370,7 +370,7 @@ func TestMeasuredCacheWithAnyNumberOfSets(t *testing.T) {
 }
 
 // The rows contain every site exactly once, and are in descending order.
-func TestRows(t *testing.T) {
+func TestSitesInDescendingOrder(t *testing.T) {
 	program, steps := tracetest.Multiplication(24)
 	p := analysed(t, analysis.Spec{}, program, steps)
 	r, _ := attribution.New(p)

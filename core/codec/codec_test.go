@@ -97,7 +97,7 @@ func draw(t *rapid.T, depth int) everything {
 }
 
 // Decoding returns the values that were encoded. If bytes are missing at the end, decoding fails.
-func TestCoderReadsWhatItWrites(t *testing.T) {
+func TestCoderRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw(t, 1)
 		w := codec.Writer(nil)

@@ -109,10 +109,10 @@ func TestLowerLevelsCostMore(t *testing.T) {
 	}
 }
 
-// TestFillWaitOfSites checks how long a load waits for a line that an earlier load fetches. The
+// TestWaitForLineFills checks how long a load waits for a line that an earlier load fetches. The
 // load waits if the last reference to the line was the earlier load or a reference between the two
 // loads.
-func TestFillWaitOfSites(t *testing.T) {
+func TestWaitForLineFills(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},
 		Reuse: profile.Reuse{Cold: 10, Bins: []profile.BinCount{{Bin: 0, Count: 50}, {Bin: 2, Count: 30}, {Bin: 9, Count: 10}}}}

@@ -189,8 +189,8 @@ func TestLineTable(t *testing.T) {
 	})
 }
 
-// TestRecentPages checks that a TLB keeps the most recently used pages.
-func TestRecentPages(t *testing.T) {
+// TestTLBKeepsRecentPages checks that a TLB keeps the most recently used pages.
+func TestTLBKeepsRecentPages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, by := &recent{}, rapid.SampledFrom([]uint64{1, 512, 1 << 40}).Draw(t, "by")
 		var held []uint64

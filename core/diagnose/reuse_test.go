@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestReuse checks that threads 2 and 3, which use the same stack and the same block one after the
-// other, receive separate memory. Thread 2 allocates its block twice.
-func TestReuse(t *testing.T) {
+// TestReusedMemoryIsSeparated checks that threads 2 and 3, which use the same stack and the same
+// block one after the other, receive separate memory. Thread 2 allocates its block twice.
+func TestReusedMemoryIsSeparated(t *testing.T) {
 	r := &run{cost: &costs{program: &trace.Program{Threads: []trace.Thread{{Number: 1, StackLow: 9000, StackHigh: 9900}, {Number: 2, StackLow: 5000, StackHigh: 5100}, {Number: 3, StackLow: 5000, StackHigh: 5100}}}}}
 	u := r.newReuse()
 	u.allocated(2, 100, 16)

@@ -88,9 +88,9 @@ func TestTraceWithoutCode(t *testing.T) {
 	}
 }
 
-// TestMoreThreadsThanShareCache diagnoses a profile that has no common stack for the cores that
+// TestProfileWithoutStackOfSharedCache diagnoses a profile that has no common stack for the cores that
 // share a cache. The diagnosis must then assume one cache for all cores.
-func TestMoreThreadsThanShareCache(t *testing.T) {
+func TestProfileWithoutStackOfSharedCache(t *testing.T) {
 	b := &trace.Batch{}
 	for i := range 1000 {
 		b.Addr, b.Bytes, b.Kind, b.Thread = append(b.Addr, uint64(i)*64), append(b.Bytes, 8), append(b.Kind, trace.Load), append(b.Thread, uint32(i%10+1))

@@ -89,9 +89,9 @@ func TestSampledLowerLevels(t *testing.T) {
 	}
 }
 
-// TestModelledSets checks that randomly chosen lines are distributed among the sets as the model
-// predicts.
-func TestModelledSets(t *testing.T) {
+// TestSetsOfRandomLines checks that randomly chosen lines are distributed among the sets as the
+// model predicts.
+func TestSetsOfRandomLines(t *testing.T) {
 	l := &sampledRun(t, "").Locality[0]
 	table := hierarchy.ModelledSets(l)
 	for _, sets := range []uint64{1, 16, 1024} {

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-func TestPrintedOptions(t *testing.T) {
+func TestOptionsOfPaper(t *testing.T) {
 	for _, c := range []struct {
 		schedule *Schedule
 		chunk    uint64
@@ -35,9 +35,9 @@ func TestPrintedOptions(t *testing.T) {
 	}
 }
 
-// TestExecutions divides executions of blocks, and checks that Mimic returns the same rows as
+// TestDividedExecutionsEqualSASMM divides executions of blocks, and checks that Mimic returns the same rows as
 // package sasmm.
-func TestExecutions(t *testing.T) {
+func TestDividedExecutionsEqualSASMM(t *testing.T) {
 	// The function main forks twice. After each fork, it executes the block "body" in a loop and
 	// then joins. Each execution of the block "body" loads a[i] and stores to the stack.
 	p := &trace.Program{

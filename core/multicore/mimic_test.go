@@ -168,9 +168,9 @@ func (m *model) mergeReductions(rows []row, private func(row) bool) (list []row)
 	return list
 }
 
-// TestMimicEqualsModel compares Mimic with the model row by row, for all orders, schedules, kinds
-// of rows, and numbers of cores.
-func TestMimicEqualsModel(t *testing.T) {
+// TestSynthesisedThreadsEqualModel compares Mimic with the model row by row, for all orders,
+// schedules, kinds of rows, and numbers of cores.
+func TestSynthesisedThreadsEqualModel(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		o := Options{Cores: 1 + rng.IntN(6), Order: interleave.Order{Policy: interleave.Policy(seed % 4), Seed: seed}}

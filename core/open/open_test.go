@@ -313,7 +313,7 @@ func TestRowsBeforeWrongChecksum(t *testing.T) {
 	}
 }
 
-func TestTextCutWithinLine(t *testing.T) {
+func TestTextTruncatedWithinLine(t *testing.T) {
 	tr, err := open.Open("a.lackey", strings.NewReader(" L 8,8\n S 1f"), open.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -151,7 +151,7 @@ func TestProtocols(t *testing.T) {
 // If threads are explicitly assigned to cores, cores are numbered in the order of their first
 // threads. Otherwise, cores are numbered in the order in which their threads appear in the trace.
 // Cores that share a cache have consecutive numbers.
-func TestCacheSharing(t *testing.T) {
+func TestNumbersOfCores(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},
 		{Name: "L2", LineBytes: 8, SizeBytes: 512, SharedBy: 2},

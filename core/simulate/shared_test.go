@@ -36,7 +36,7 @@ func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains 
 // On each core, predictions for a first level equal the simulation. This is true for private
 // caches, for a cache shared by all cores and, if there are no stores, for caches shared by some
 // cores.
-func TestExactByCore(t *testing.T) {
+func TestExactPredictionsByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
 		b = references(b)
@@ -76,7 +76,7 @@ func TestExactByCore(t *testing.T) {
 
 // If a core's private exclusive levels have the same number of sets, they behave like one stack
 // with holes. An invalidated line leaves a free way in the level that contained the line.
-func TestExclusiveByCore(t *testing.T) {
+func TestPrivateExclusiveLevels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
 		b = references(b)

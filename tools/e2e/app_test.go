@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// TestApp checks that the browser offers to install the page, and that the installed page opens
-// files that the operating system or another application passes to it.
-func TestApp(t *testing.T) {
+// TestInstalledPageOpensFiles checks that the browser offers to install the page, and that the
+// installed page opens files that the operating system or another application passes to it.
+func TestInstalledPageOpensFiles(t *testing.T) {
 	needStage(t)
 	trace := absolute(t, filepath.Join(rootFolder, "site", "demos", "matmul-naive.sgt"))
 	want := truthOf(t, trace)

@@ -309,10 +309,10 @@ func runAxe(rules string) string {
 })`
 }
 
-// TestNarrowWithLongNames keeps two analyses, one of which has a long name. Neither the list nor a
-// select element with this name may become wider than a phone screen, and the last action in the
+// TestLongNamesOnPhoneScreen keeps two analyses, one of which has a long name. Neither the list nor
+// a select element with this name may become wider than a phone screen, and the last action in the
 // list must stay reachable.
-func TestNarrowWithLongNames(t *testing.T) {
+func TestLongNamesOnPhoneScreen(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.viewport(320, 640)

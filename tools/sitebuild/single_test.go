@@ -30,9 +30,9 @@ func singlePage(t *testing.T) string {
 	return string(page)
 }
 
-// TestSinglePolicy checks that the policy lists exactly the hashes of the scripts and styles in the
-// page, and that the page loads nothing from other places.
-func TestSinglePolicy(t *testing.T) {
+// TestPolicyOfSingleFile checks that the policy lists exactly the hashes of the scripts and styles
+// in the page, and that the page loads nothing from other places.
+func TestPolicyOfSingleFile(t *testing.T) {
 	page := singlePage(t)
 	meta := policyMeta.FindString(page)
 	if meta == "" {
@@ -60,9 +60,9 @@ func TestSinglePolicy(t *testing.T) {
 	}
 }
 
-// TestSingleHasFiles checks that the programs, demos and sources in the single-file page can be
-// extracted unchanged.
-func TestSingleHasFiles(t *testing.T) {
+// TestSingleFileContainsEveryFile checks that the programs, demos and sources in the single-file
+// page can be extracted unchanged.
+func TestSingleFileContainsEveryFile(t *testing.T) {
 	page, found := singlePage(t), map[string]string{}
 	for _, m := range regexp.MustCompile(`<script type="text/plain" data-file="([^"]+)">([^<]*)</script>`).FindAllStringSubmatch(page, -1) {
 		packed, err := base64.StdEncoding.DecodeString(m[2])
@@ -113,7 +113,7 @@ func TestScriptsWithEndTag(t *testing.T) {
 	}
 }
 
-func TestSingleRejectsOtherPages(t *testing.T) {
+func TestSingleFileRejectsOtherPages(t *testing.T) {
 	if err := (&build{out: t.TempDir(), log: io.Discard}).writeSingle("none"); err == nil || !strings.Contains(err.Error(), "build the folder first") {
 		t.Errorf("writeSingle of an empty folder = %v, want an error", err)
 	}

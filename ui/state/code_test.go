@@ -69,10 +69,10 @@ func TestCodeAddsUp(t *testing.T) {
 	}
 }
 
-// TestMostMissesSentence checks that, if the listed lines cause less than 90 % of the misses
+// TestSentenceAboutMostMisses checks that, if the listed lines cause less than 90 % of the misses
 // because some misses have no source location, the page states the share that the lines cause.
 // Estimates must be marked.
-func TestMostMissesSentence(t *testing.T) {
+func TestSentenceAboutMostMisses(t *testing.T) {
 	c := codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	c.Levels = slices.Clone(c.Levels)
 	c.Levels[0].Exact, c.Levels[0].Level.Misses = false, 3*c.Levels[0].Level.Misses

@@ -526,8 +526,8 @@ func TestPredictLevels(t *testing.T) {
 	}
 }
 
-// TestRatiosUseShownNumbers checks that ratios are computed from the rounded numbers on the page.
-func TestRatiosUseShownNumbers(t *testing.T) {
+// TestRatiosOfRoundedNumbers checks that ratios are computed from the rounded numbers on the page.
+func TestRatiosOfRoundedNumbers(t *testing.T) {
 	for _, c := range []struct {
 		part, whole float64
 		want        string

@@ -290,9 +290,9 @@ func packedBy(t testing.TB, packing string, b []byte) []byte {
 	return packed.Bytes()
 }
 
-// TestCutAndDamagedInUnpacker checks that, if an unpacker reports a truncated or damaged file, the
-// result contains the report.
-func TestCutAndDamagedInUnpacker(t *testing.T) {
+// TestTruncatedAndDamagedFilesInUnpacker checks that, if an unpacker reports a truncated or damaged
+// file, the result contains the report.
+func TestTruncatedAndDamagedFilesInUnpacker(t *testing.T) {
 	b := din(300_000, 12)
 	r := newRun(t, "")
 	for _, packing := range unpack.Names() {

@@ -482,9 +482,9 @@ func TestEndClosesTheUnpacker(t *testing.T) {
 	}
 }
 
-// TestStreamEndsBeforeItBegins checks that, if the file ends before the decoder can start, the
+// TestStreamEndsBeforeDecoderStarts checks that, if the file ends before the decoder can start, the
 // error says that the stream is truncated.
-func TestStreamEndsBeforeItBegins(t *testing.T) {
+func TestStreamEndsBeforeDecoderStarts(t *testing.T) {
 	early := open.Packing{Name: "early", New: func(io.Reader) (io.Reader, error) { return nil, io.EOF }}
 	if _, err := started([]open.Packing{early}, "early", strings.NewReader(""), atOnce).Read(make([]byte, 1)); err != io.ErrUnexpectedEOF {
 		t.Errorf("got %v", err)

@@ -138,7 +138,7 @@ func TestOutOfMemoryIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "out of memory"), 2, "out of memory")
 }
 
-func TestThrownInAPromiseIsReported(t *testing.T) {
+func TestExceptionInPromiseIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "throws"), -1, "JSON")
 }
 

@@ -166,8 +166,8 @@ func TestMatrixProduct(t *testing.T) {
 	}
 }
 
-// TestTwoRuns checks that two runs are sufficient for a prediction.
-func TestTwoRuns(t *testing.T) {
+// TestPredictionFromTwoRuns checks that two runs are sufficient for a prediction.
+func TestPredictionFromTwoRuns(t *testing.T) {
 	m := fit(t, []string{"n"}, product(16), product(32))
 	if e, err := predict(t, m, Kept, 48).Check(product(48).Counts); err != nil || e.Wrong != 0 {
 		t.Errorf("%+v, error %v", e, err)

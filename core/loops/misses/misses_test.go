@@ -75,9 +75,9 @@ func TestTriangularNests(t *testing.T) {
 	t.Logf("the engine skipped iterations with varying trip counts %d times, in %d nests", progressions, nests)
 }
 
-// TestLineLeavesRegion checks a nest in which a line would move from the region of its array into
-// the region of a different array.
-func TestLineLeavesRegion(t *testing.T) {
+// TestLineMovesToOtherRegion checks a nest in which a line would move from the region of its array
+// into the region of a different array.
+func TestLineMovesToOtherRegion(t *testing.T) {
 	nest := loops.Nest{Items: []loops.Item{loops.Loop(41, loops.Loop(57,
 		loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: 1}, 0x110000, -800, -800),
 		loops.Leaf(loops.Reference{Site: 2, Bytes: 8}, 0x102002, 4096, 192),

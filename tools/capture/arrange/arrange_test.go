@@ -142,8 +142,9 @@ func drawRecording(t *rapid.T) []byte {
 	return r.finish()
 }
 
-// TestSameRecords checks that the records of a trace do not change if its blocks are renumbered.
-func TestSameRecords(t *testing.T) {
+// TestRenumberedBlocksKeepRecords checks that the records of a trace do not change if its blocks
+// are renumbered.
+func TestRenumberedBlocksKeepRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recorded := drawRecording(t)
 		want, err := traceText(t, recorded)

@@ -179,10 +179,10 @@ func fiveThreads() string {
 	return text
 }
 
-// TestGroupsOfCoresThatShare checks cache levels that are shared by several, but not all, cores.
+// TestLevelsSharedBySomeCores checks cache levels that are shared by several, but not all, cores.
 // Without --domains, every verb with a hierarchy must use the same groups of cores as a simulation.
 // For a trace that cannot be read twice, the error must contain advice.
-func TestGroupsOfCoresThatShare(t *testing.T) {
+func TestLevelsSharedBySomeCores(t *testing.T) {
 	text := fiveThreads()
 	inFolder(t, map[string]string{"a.csv": text})
 	misses := func(line string) (list []string) {
@@ -369,9 +369,10 @@ func TestCommunicationIsDetected(t *testing.T) {
 	}
 }
 
-// TestDomainsOfDistantCores checks caches that are shared by cores with nonconsecutive numbers.
-// Each row must list the cores that share a cache, and state the effective share of this cache.
-func TestDomainsOfDistantCores(t *testing.T) {
+// TestDomainsOfNonconsecutiveCores checks caches that are shared by cores with nonconsecutive
+// numbers. Each row must list the cores that share a cache, and state the effective share of this
+// cache.
+func TestDomainsOfNonconsecutiveCores(t *testing.T) {
 	got := stackglass(words("threads " + kernelFolder + "histogram.sgt --cache L2=2KiB,full,shared=2 --domains 1,3/2,4 --by domain --format csv")...)
 	want := "level,cores,core,threads,accesses,misses,alone_misses,share_bytes\n" +
 		"L2,\"0,2\",0,1,3849,201,201,832\nL2,\"1,3\",1,2,1704,72,72,1088\nL2,\"0,2\",2,3,1704,35,72,\nL2,\"1,3\",3,4,1704,34,71,\n"

@@ -29,8 +29,8 @@ func multiplyProfile(t *testing.T, spec analysis.Spec) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// TestCountedFixture checks that the profile for the golden command lines is up to date.
-func TestCountedFixture(t *testing.T) {
+// TestFixtureIsCurrent checks that the profile for the golden command lines is up to date.
+func TestFixtureIsCurrent(t *testing.T) {
 	const path = "testdata/multiply.sgp"
 	want := multiplyProfile(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}).Encode()
 	if *update {

@@ -34,9 +34,9 @@ func digestIn(t *testing.T, answer string) string {
 	return rest[:64]
 }
 
-// TestFoldAndUnfold checks that loop-compressing and expanding a trace does not change its profile,
-// and that both forms have the same loops.
-func TestFoldAndUnfold(t *testing.T) {
+// TestCompressAndExpandLoops checks that loop-compressing and expanding a trace does not change its
+// profile, and that both forms have the same loops.
+func TestCompressAndExpandLoops(t *testing.T) {
 	dir := t.TempDir()
 	for _, demo := range []string{"matmul-naive", "array-list", "openmp-stencil", "ring"} {
 		folded, unfolded := filepath.Join(dir, demo+".sgl"), filepath.Join(dir, demo+".sgt")
@@ -74,7 +74,7 @@ func TestFoldAndUnfold(t *testing.T) {
 
 // A small file must not be expanded if its references would not fit on a disk. The file's loops
 // must still be listed.
-func TestUnfoldRejects(t *testing.T) {
+func TestTooLargeTracesAreNotExpanded(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		trips uint64

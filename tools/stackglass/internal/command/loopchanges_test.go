@@ -72,9 +72,9 @@ int main(void) {
 				for (int j = jj; j < least(jj + 16, N); j++)`}},
 }
 
-// TestRebuiltPrograms checks that a change to a loop nest has the predicted effect on its misses.
-// The test compiles and records the changed program.
-func TestRebuiltPrograms(t *testing.T) {
+// TestLoopChangesInRecordedPrograms checks that a change to a loop nest has the predicted effect on
+// its misses. The test compiles and records the changed program.
+func TestLoopChangesInRecordedPrograms(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
 	}

@@ -124,9 +124,9 @@ func TestFalselySharedLineMissesMost(t *testing.T) {
 	}
 }
 
-// TestSitesSortByAll checks that rows can be sorted by every column of the CSV output, for any
-// grouping.
-func TestSitesSortByAll(t *testing.T) {
+// TestSitesSortByEveryColumn checks that rows can be sorted by every column of the CSV output, for
+// any grouping.
+func TestSitesSortByEveryColumn(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		head, _, _ := strings.Cut(stackglass("sites", "demo:array-list", "--by", by, "--format", "csv").stdout, "\n")
 		for column := range strings.SplitSeq(head, ",") {
@@ -155,9 +155,9 @@ func TestSitesTopByColumn(t *testing.T) {
 	}
 }
 
-// TestSitesPrevious checks that the answer lists previous accesses or states which format lists
-// them, for any grouping of rows.
-func TestSitesPrevious(t *testing.T) {
+// TestSitesListPreviousAccesses checks that the answer lists previous accesses or states which
+// format lists them, for any grouping of rows.
+func TestSitesListPreviousAccesses(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
 		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Which code accessed the same lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
