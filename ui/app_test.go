@@ -676,7 +676,7 @@ func TestInterruptedRunResumes(t *testing.T) {
 	}
 }
 
-func TestSecondDropWaits(t *testing.T) {
+func TestSecondDroppedFileWaits(t *testing.T) {
 	d := newDesk(t)
 	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
 	done := make(chan bool)
@@ -740,7 +740,7 @@ func TestViewAnotherResultDuringARun(t *testing.T) {
 	}
 }
 
-func TestKeptList(t *testing.T) {
+func TestListOfKeptAnalyses(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Navigate("")

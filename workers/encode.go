@@ -84,7 +84,7 @@ func (p *Progress) code(b *body) {
 	b.flag(&p.Resuming, "the resuming flag")
 	b.flag(&p.Beyond, "the flag for spilled stacks")
 	b.flag(&p.Ending, "the ending flag")
-	b.text(&p.Unsaved, "why no checkpoint is kept")
+	b.text(&p.Unsaved, "the reason why no checkpoint is kept")
 	below(b, &p.Workers, 1<<32, "the workers")
 	b.number(&p.Ahead, "the number of references analysed ahead")
 	b.number(&p.Total, "the number of references in the trace")

@@ -705,7 +705,7 @@ func TestBlockWindows(t *testing.T) {
 	}
 }
 
-func TestAccuracy(t *testing.T) {
+func TestAccuracyOfReuseProfiles(t *testing.T) {
 	a := &profile.Reuse{Cold: 1, Bins: []profile.BinCount{{Bin: 2, Count: 3}}}
 	for _, c := range []struct {
 		b    profile.Reuse

@@ -99,7 +99,7 @@ func TestHeadlineOfComparison(t *testing.T) {
 	}
 }
 
-func TestMismatches(t *testing.T) {
+func TestMismatchesOfComparedProfiles(t *testing.T) {
 	of := func(change func(*profile.Profile)) *profile.Profile {
 		p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "sgt", Sizes: true}, Kinds: trace.DataKinds}}
 		change(p)

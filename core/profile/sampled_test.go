@@ -92,7 +92,7 @@ func TestMissBounds(t *testing.T) {
 	}
 }
 
-func TestAccuracy(t *testing.T) {
+func TestAccuracyOfHistograms(t *testing.T) {
 	of := func(near, far, cold uint64) *profile.Locality {
 		k := profile.KindLocality{Cold: cold}
 		k.Distances.AddN(0, near)

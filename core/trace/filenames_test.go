@@ -76,7 +76,7 @@ func TestFileNamesAreDistinct(t *testing.T) {
 	})
 }
 
-func TestCommonTail(t *testing.T) {
+func TestCommonEndOfPaths(t *testing.T) {
 	for _, c := range []struct {
 		a, b  string
 		parts int

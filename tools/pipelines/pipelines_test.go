@@ -96,7 +96,7 @@ func TestModelOfOlderInstructionSets(t *testing.T) {
 	}
 }
 
-func TestPressureIsSplit(t *testing.T) {
+func TestPortPressureIsDivided(t *testing.T) {
 	toy := &target{groups: []string{"4|9", "7|8"}}
 	p := &pipeline.Processor{}
 	ports := []string{"P0", "P1", "P4", "P5", "P7", "P8", "P9", "ALU0", "BRU1"}

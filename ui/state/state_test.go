@@ -761,7 +761,7 @@ func TestRelativeDates(t *testing.T) {
 	}
 }
 
-func TestKeptRows(t *testing.T) {
+func TestRowsOfKeptAnalyses(t *testing.T) {
 	rows := KeptRows([]profile.Entry{
 		{Key: "a", Name: "sort", References: 10_498_764, Bytes: 1 << 20, State: profile.EntryComplete},
 		{Key: "b", Name: "payroll", State: profile.EntryInterrupted, Done: 0.637},

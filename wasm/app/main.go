@@ -73,7 +73,7 @@ func begin(app *ui.App, page *browser) {
 	store, err := idb.Open(idb.DefaultName)
 	if err != nil {
 		app.NoStore = "This browser stores no data for this page (" + err.Error() +
-			"; private windows often prevent it). Analyses still run, but export the results that you want to keep."
+			"; private windows often prevent storage). Analyses still run, but export the results that you want to keep."
 	} else {
 		app.Store = store
 	}

@@ -31,7 +31,7 @@ func ask(t *testing.T, method, path string, body io.Reader) (*http.Response, str
 	return got, w.Body.String()
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		status       int

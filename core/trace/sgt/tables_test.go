@@ -287,7 +287,7 @@ func prefixValue(b []byte) (v uint64, n int) {
 	return v, t + 1
 }
 
-func TestPrefixNumbers(t *testing.T) {
+func TestPrefixEncodedNumbers(t *testing.T) {
 	for bits, bytes := range map[int]int{0: 1, 7: 1, 8: 2, 14: 2, 15: 3, 49: 7, 50: 8, 56: 8, 57: 9, 64: 9} {
 		v := uint64(math.MaxUint64) >> (64 - bits)
 		if got := appendPrefix(nil, v); len(got) != bytes {

@@ -162,8 +162,9 @@ func TestRestoreRejectsOtherSamples(t *testing.T) {
 	}
 }
 
-// TestOnOff checks that exactly the references in the sampled intervals of the run are analysed.
-func TestOnOff(t *testing.T) {
+// TestOnOffSample checks that exactly the references in the sampled intervals of the run are
+// analysed.
+func TestOnOffSample(t *testing.T) {
 	all := rows(2, 5000)
 	o := options(t, "onoff=30/70")
 	kinds := trace.Kinds(1<<trace.Load | 1<<trace.Store)
