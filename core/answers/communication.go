@@ -211,7 +211,7 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 	if !byThread {
 		threads = nil
 	}
-	t := report.Table{Key: "sites", Title: "Values that one thread wrote and another thread used (for all rows, by thread, use --by site --format csv)", Columns: slices.Concat(
+	t := report.Table{Key: "sites", Title: "Values that one thread wrote and another thread used (for all rows, with their threads, use --by site --format csv)", Columns: slices.Concat(
 		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
 		report.Columns("consumer_kind=kind", "object=data"), threads, flowColumns)}
 	used := c.sumUses(byThread)

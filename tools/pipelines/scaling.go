@@ -51,8 +51,9 @@ func compareScaled(w io.Writer, machine string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Fprintf(w, "Cycles for larger inputs on %s: predicted from runs at n = %d, and measured. In parentheses are the\n"+
-		"cycles that the same model predicts from a run at that n, so the difference between the two is the error of the scaling alone.\n\n", machine, scaledSmall)
+	fmt.Fprintf(w, "Cycles for larger inputs on %s: predicted from runs at n = %d, and measured. The numbers in\n"+
+		"parentheses are predicted by the same model from a run at the larger n, so their difference from the first numbers is\n"+
+		"the error of the scaling alone.\n\n", machine, scaledSmall)
 	fmt.Fprintf(w, "%-8s %6s %15s %18s %9s %15s %8s\n", "kernel", "n", "predicted", "(of the run)", "error", "measured", "error")
 	for _, k := range scaledKernels {
 		source, err := filepath.Abs(filepath.Join("tools/capture/testdata/scaling", k.name+".c"))

@@ -278,7 +278,7 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		say(percent(unchecked/all) + " of the executions are in blocks whose formulas have as many terms as there were runs: one more run would check these formulas.")
 	}
 	if odd > 0 {
-		say(percent(odd/all) + " of the executions are in blocks whose formulas yield fractions for this input: divided by the compiler's vector length, the input leaves a different remainder than the recorded inputs.")
+		say(percent(odd/all) + " of the executions are in blocks whose formulas yield fractions for this input, because its remainder modulo the compiler's vector length differs from the remainders of the recorded inputs.")
 	}
 	inside := 0
 	for _, j := range m.varied {
