@@ -209,7 +209,7 @@ func (m *Reader) doubts() (list []string) {
 	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program creates tasks: the prediction assumes that the core that creates a task executes it.")
 	count(f.allocs, "memory block was allocated within a parallel region: the prediction uses the same address on every core; with several threads, each thread would allocate a different block.",
 		"memory blocks were allocated within parallel regions: the prediction uses the same addresses on every core; with several threads, each thread would allocate different blocks.")
-	say(f.roles&usesNumber != 0, "The program calls omp_get_thread_num or omp_get_num_threads: if it uses these numbers to divide work, every core executes all of this work.")
+	say(f.roles&usesNumber != 0, "The program calls omp_get_thread_num or omp_get_num_threads: if the program uses these numbers to divide work, every core executes all of this work.")
 	say(f.roles&setsThreads != 0, "The program sets the number of threads: the number of cores is used instead.")
 	say(f.roles&locks != 0, "The program uses locks: the predicted cores do not wait for locks.")
 	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: the prediction uses the same addresses on all cores; threads would use different addresses.")

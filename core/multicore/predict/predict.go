@@ -228,7 +228,7 @@ func (r *Run) checkPrivateRanges() error {
 	for i, x := range r.q.Options.Private.Ranges {
 		if !r.used[i] {
 			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(x.Low, 16) + "-0x" + strconv.FormatUint(x.High-1, 16),
-				Want: "a range of addresses that the program accesses; it accesses none of these addresses"}
+				Want: "a range of addresses that the program accesses; the program accesses none of these addresses"}
 		}
 	}
 	return nil

@@ -214,7 +214,7 @@ func Tables(results []Result) []report.Table {
 }
 
 func rates(results []Result) report.Table {
-	t := report.Table{Key: "rates", Title: "Hit ratios: local, of the accesses that reach the level; global, of all accesses", Columns: report.Columns(
+	t := report.Table{Key: "rates", Title: "Hit ratios (local: of the accesses that reach the level; global: of all accesses)", Columns: report.Columns(
 		"cores", "level", "method", "caches", "accesses", "hits", "misses", "coherence_misses=of coherence", "global_rate=global", "global_off=±",
 		"local_rate=local", "mean_rate=mean of caches", "mean_off=±", "low=at least", "high=at most")}
 	for i := range results {
