@@ -70,7 +70,7 @@ func HTML(r *Report) []byte {
 	return p.b
 }
 
-// writeHead writes the title, the facts of the input, and the warnings.
+// writeHead writes the title, the facts about the input, and the warnings.
 func (p *htmlBuffer) writeHead(r *Report) {
 	p.appendElement("h1", r.Title)
 	p.appendMarkup("<dl class=\"facts\">\n")
@@ -236,7 +236,7 @@ func (p *htmlBuffer) writeSetTable(l *profile.Locality, levels []hierarchy.Level
 	p.appendMarkup("</tbody></table></div>\n")
 }
 
-// writeSetCell writes the cell for one number of sets and one number of ways.
+// writeSetCell writes the cell for the given numbers of sets and ways.
 func (p *htmlBuffer) writeSetCell(l *profile.Locality, sets, ways uint64, levels []hierarchy.Level) {
 	hits, _ := l.Sets.Hits(sets, ways)
 	ratio := 1 - float64(hits)/float64(l.Accesses())

@@ -17,7 +17,7 @@ import (
 func (s *Sheet) divideByPath(of *Places) {
 	c := answers.NewCalls(of.Profile, of.Levels, of.Name)
 	s.Calls = c
-	var further []int // the paths that each combine several call paths
+	var further []int // each of these paths combines several call paths
 	byFunction := map[string][]int{}
 	for i := range c.Paths {
 		f := c.Paths[i].Function

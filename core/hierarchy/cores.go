@@ -87,8 +87,8 @@ func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	return misses, true
 }
 
-// perCore returns each core's misses in a level. If parts is not nil, each core uses only its part
-// of the level.
+// perCore returns each core's misses in a level. If the slice "parts" is not empty, it contains
+// each core's part of the level.
 func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisses, error) {
 	cores := make([]coreMisses, len(s.Cores))
 	if len(parts) > 0 {
@@ -144,9 +144,9 @@ func (a *Asker) sharedMisses(s *profile.Sharing, c Cache, domain int, cores []co
 	}
 }
 
-// apportion scales the cores' predicted misses so that their total is the parameter "sum". If
-// SDCM predicts too many misses, apportion scales each core's misses other than cold misses. If
-// SDCM predicts too few misses, apportion scales each core's hits.
+// apportion scales the cores' predicted misses so that they add up to the parameter "sum". If SDCM
+// predicts too many misses, apportion scales each core's misses other than cold misses. If SDCM
+// predicts too few misses, apportion scales each core's hits.
 func apportion(cores []coreMisses, members []profile.Member, sum, cold float64) {
 	var expected, accesses float64
 	for _, n := range cores {
@@ -294,7 +294,7 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 
 // domainStartingAt returns the number of a domain that begins with the given core and contains n
 // cores, none of which is in a group yet. If several domains qualify, domainStartingAt prefers a
-// domain of consecutive cores. If none qualifies, it returns -1.
+// domain of consecutive cores. If no domain qualifies, it returns -1.
 func domainStartingAt(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1
 	for i := range s.Domains {
@@ -362,8 +362,8 @@ func lastShared(h Hierarchy) int {
 	return -1
 }
 
-// parts divides the last shared level into one cache for each core, or returns nil if shares is
-// empty.
+// parts divides the last shared level into one cache for each core. If there are no shares, it
+// returns nil.
 func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil
@@ -405,7 +405,7 @@ func badShare(share Share, want string) error {
 	return &trace.OptionError{Option: "share", Got: got, Want: want}
 }
 
-// equalPart rounds bytes down to whole sets of a cache.
+// equalPart rounds a size in bytes down to a whole number of cache sets.
 func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }

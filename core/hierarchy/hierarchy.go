@@ -426,7 +426,8 @@ func cutProperty(line, property string) (rest string, found bool) {
 	return strings.Join(kept, ","), found
 }
 
-// parseTLB parses a TLB: NAME=ENTRIES,WAYS, and a replacement policy, shared= or hashed.
+// parseTLB parses a TLB: NAME=ENTRIES,WAYS and optional properties (a replacement policy,
+// shared=CORES and hashed).
 func parseTLB(text string) (Cache, error) {
 	bad := &trace.OptionError{Option: "cache", Got: text + "," + tlbWord, Want: "NAME=ENTRIES,WAYS,tlb, for example DTLB=64,4,tlb, and only these properties: a replacement policy, shared=CORES, hashed, instructions"}
 	name, rest, _ := strings.Cut(text, "=")

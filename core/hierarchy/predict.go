@@ -43,7 +43,7 @@ type Level struct {
 	// Low and High are the limits of the 95 % confidence interval of the misses if Bounded is set.
 	Low, High float64
 	Bounded   bool
-	cut       bool // whether the cache alone would have more misses than there are accesses that reach the level
+	cut       bool // whether the misses were limited to the accesses that reach the level
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
 	// is unknown.

@@ -155,7 +155,7 @@ type chance struct {
 	distance    uint64
 	hit         float64 // the hit probability P(h|Δ)
 	last        float64 // C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1), the probability of exactly A-1 other lines in the set
-	steps       uint64  // number of steps since hit and last were computed directly; 0 if they have not been computed yet
+	steps       uint64  // number of steps since the fields hit and last were computed directly; 0 if they have not been computed yet
 }
 
 func (c *chance) moveTo(distance uint64) {

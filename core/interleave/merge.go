@@ -34,7 +34,7 @@ type Merger struct {
 	order  Order
 	lanes  []lane   // one for each core of the phase
 	live   []*lane  // lanes with remaining rows, in order
-	next   int      // index in live of the lane whose turn it is
+	next   int      // index, in the slice "live", of the lane whose turn it is
 	inTurn bool     // whether the turn of live[next] has begun
 	fresh  bool     // whether no stream of the phase has been read yet
 	random splitmix // generator of the random numbers for Uniform
@@ -46,8 +46,8 @@ type lane struct {
 	stream Stream
 
 	// The rows of batch from index "at" onwards have been read from the stream, but are not ordered
-	// yet. kinds contains the kinds of the batch. The last "waiting" rows before index "at" are
-	// ordered, but have not been copied yet.
+	// yet. kinds contains the kinds of the batch. The field "waiting" is the number of rows
+	// directly before index "at" that are ordered, but have not been copied yet.
 	batch     *trace.Batch
 	kinds     []trace.Kind
 	at        int
@@ -193,7 +193,8 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 	return used, nil
 }
 
-// fewRounds is the smallest number of rounds for which it is faster to copy lane by lane.
+// fewRounds is the minimum number of rounds that are copied lane by lane. Copying fewer rounds in
+// this way is slower.
 const fewRounds = 8
 
 // fullRounds returns the number of rounds in which every core makes one reference. These rounds

@@ -256,9 +256,9 @@ func rangeSites(callee string, a arguments) (list []site) {
 	return append(list, sizedSite(trace.RangeWrite, pointer(a[at.to]), a[at.bytes]))
 }
 
-// openMPEvents does the same as callEvents for functions of LLVM's OpenMP runtime
-// (openmp/runtime/src/kmp.h). The argument "name" is the name of the function without the
-// prefix __kmpc_.
+// openMPEvents works like callEvents, but for functions of LLVM's OpenMP runtime
+// (openmp/runtime/src/kmp.h). The argument "name" is the name of the function without the prefix
+// __kmpc_.
 func openMPEvents(name string, a arguments, result operand) (before, after []site) {
 	switch name {
 	case "fork_call", "fork_teams", "fork_call_if":
@@ -298,7 +298,7 @@ var chunkArguments = map[string]int{
 	"for_static_init_": 8, "distribute_static_init_": 8, "dist_for_static_init_": 9, "dispatch_init_": 6, "dist_dispatch_init_": 7,
 }
 
-// worksharingEvents does the same as callEvents for functions that divide the iterations of a loop
+// worksharingEvents works like callEvents, but for functions that divide the iterations of a loop
 // among threads. The names of these functions end in the type of the loop counter.
 func worksharingEvents(name string, a arguments, result operand) (before, after []site) {
 	if strings.HasPrefix(name, "dispatch_next_") && isInteger(result) {

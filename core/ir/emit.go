@@ -197,8 +197,8 @@ func (e *emitter) writeBasicBlock(p *plan, basic int32) {
 	}
 }
 
-// renameLabels copies a phi, and replaces the label of each basic block by the label of the block's
-// last piece.
+// renameLabels copies a phi, and replaces the label of each predecessor by the label of the
+// predecessor's last piece.
 func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 	if in.op != opPhi {
 		return

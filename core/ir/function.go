@@ -442,7 +442,7 @@ func (f *function) debugCall(callee string, a []operand) {
 	case callee == "llvm.dbg.assign" && len(a) > 4:
 		at = 4
 	case callee == "llvm.dbg.value" && a[2].text != "!DIExpression()":
-		return // the variable is computed from the value, but not equal to it
+		return // the variable does not equal the value, but is computed from it
 	}
 	f.describe(a[at].id, reference(a[1].text))
 }

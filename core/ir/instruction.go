@@ -41,7 +41,7 @@ type inst struct {
 	from, to int32 // range of the instruction's text in the module
 	op       opcode
 	word     string    // LLVM's opcode
-	typ      *datatype // as in trace.Op.Type; nil if there is none
+	typ      *datatype // the type, as in trace.Op.Type; nil if there is none
 	result   int32     // number of the resulting value, or -1
 	debug    int32     // number of the instruction's DILocation, or -1
 	profile  int32     // number of the instruction's !prof, or -1
@@ -563,7 +563,7 @@ func (r *reader) phi(in *inst) {
 		r.want('[')
 		open := r.base + r.at - 1
 		if _, id := r.readValue(); id < 0 {
-			r.f.uses = append(r.f.uses, -1) // this entry keeps the indices of uses and refs equal
+			r.f.uses = append(r.f.uses, -1) // a placeholder, so that corresponding entries of uses and refs have equal indices
 		}
 		r.want(',')
 		r.labelName()

@@ -22,7 +22,7 @@ type maskedAccess struct {
 	packed    bool    // active lanes are contiguous in memory
 	scattered bool    // each lane has a separate address
 	address   operand // address of the first lane, or a vector of addresses
-	index     operand // vector with the index of each lane, if address is a base
+	index     operand // vector with the index of each lane, if the field "address" is the base address of all lanes
 	scale     operand
 }
 

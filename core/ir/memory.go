@@ -12,7 +12,7 @@ import (
 // value, the same constant, or computed in the same way from the same values. Like a processor that
 // speculates, it assumes that no other accesses alias.
 type memoryDependences struct {
-	first   int32                   // the instruction whose writer is writers[0]
+	first   int32                   // the first instruction of the piece; writers[0] belongs to this instruction
 	writers []int32                 // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
 	stores  map[memoryAddress]int32 // the last store to each address, as a number within the piece
 	alike   map[string]int32
@@ -187,7 +187,7 @@ func (p *plan) addFlow(list []trace.Flow) []trace.Flow {
 					before = 1
 				}
 				if d >= q.first && d < q.last && (before == 0 || whole) {
-					continue // Uses contains this use already, or the use is unreachable
+					continue // the list Uses already contains this use, or the use is unreachable
 				}
 				if from := p.pieceOf(d); from >= 0 {
 					list = append(list, trace.Flow{Block: q.number, Instr: uint32(p.local[k]), FromBlock: p.pieces[from].number, FromInstr: uint32(p.local[d]), Before: before})

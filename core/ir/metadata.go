@@ -251,10 +251,11 @@ const maxInlined = 256
 
 // sourceLocation returns the source location in node n. For code that was inlined from a system
 // header or an accessor, it returns the location of the call, because the calling line uses the
-// data. An accessor is a function with code on only one line and without a loop. If an accessor is
-// in the same file, it makes at most two loads and stores, because a larger function does more than
-// access data. The function classify reports whether the loop around the code belongs to the
-// inlined function at a location, and the number of loads and stores in this inlined function.
+// data. An accessor is a function with code on only one line and without a loop. If such a function
+// is in the same file as the call, it counts as an accessor only if it makes at most two loads and
+// stores, because a larger function does more than access data. The function "classify" returns,
+// for the inlined function at a location, whether the loop around the code belongs to this
+// function, and the number of loads and stores in this function.
 func (m *metadata) sourceLocation(n int, classify func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range maxInlined {
@@ -297,9 +298,8 @@ func (m *metadata) isAccessor(function int) bool {
 	return ok && !b.several
 }
 
-// extend adds the line of a location to the body of its function. It also adds the line at which
-// the surrounding source block begins, because only the body of an unrolled loop remains in the
-// code.
+// extend adds the line of a location to the body of its function. It also adds the first line of
+// the surrounding source block, because an unrolled loop leaves only the code of its body.
 func (m *metadata) extend(l *location) {
 	if l.function < 0 {
 		return

@@ -40,8 +40,8 @@ type plan struct {
 	loops  loops
 	task   bool // whether the function is the body of an OpenMP task
 
-	// loops that contain code of inlined functions; nil if they and the field "inlined" have not
-	// been computed yet
+	// loops that contain code of inlined functions; nil until this field and the field "inlined"
+	// have been computed
 	loopFrames map[loopFrame]bool
 	inlined    map[inlined]int          // number of loads and stores of each inlined function
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet

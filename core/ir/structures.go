@@ -126,8 +126,8 @@ func (f *function) typeOf(address operand, pointers int) int {
 }
 
 // structure returns the number of a structure in the tables. If the structure is new, it is added
-// to the tables. The result ok is false if the type has fewer than two members, or unknown
-// members, because the members do not matter then.
+// to the tables. The result ok is false if the type has fewer than two members or its members are
+// unknown. In these cases, the members do not matter.
 func (t *tables) structure(node int) (number uint32, ok bool) {
 	if number, known := t.structures[node]; known {
 		return number - 1, number != 0

@@ -9,7 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// These bits of tables.outlined describe the role of a function in the OpenMP runtime.
+// These bits are used in the values of tables.outlined. They describe the role of a function in the
+// OpenMP runtime.
 const (
 	regionBody = 1 << iota
 	taskBody
@@ -417,7 +418,7 @@ func (p *plan) place(s *site) trace.Place {
 // inlined identifies an inlined function by its DISubprogram and by the call that it replaced.
 type inlined struct{ function, at int }
 
-// loopFrame is a pair of a loop, identified by its header, and a function that contains one of the
+// loopFrame combines a loop, which its header identifies, with a function that contains one of the
 // jumps of the loop.
 type loopFrame struct {
 	header int32

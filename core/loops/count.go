@@ -7,7 +7,7 @@ import (
 )
 
 // maxCounted limits the work of counting iterations one by one, which is necessary if no formula
-// applies. The work is measured in parameters.
+// applies. The work is the number of parameters that are processed.
 const maxCounted = 1 << 26
 
 // everyLeaf selects all leaves. No shape has this number.
@@ -29,7 +29,7 @@ type count struct {
 // negative, the iterations are counted one by one.
 type counter struct {
 	all  []shape
-	left int    // remaining work, in parameters
+	left int    // amount of work that may still be done (see maxCounted)
 	only uint32 // shape of the leaves to count, or everyLeaf
 }
 
@@ -72,8 +72,8 @@ func tooManyToCount(node int) error {
 	}
 }
 
-// count counts the records of the tree. The argument workLimit limits the total work on all nodes,
-// in parameters.
+// count counts the records of the tree. The argument workLimit limits the total work on all nodes
+// (see maxCounted).
 func (t *Tree) count(workLimit int) (total count, err error) {
 	c := counter{all: t.shapes.all, left: workLimit, only: everyLeaf}
 	node := 0

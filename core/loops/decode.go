@@ -73,7 +73,7 @@ type decoder struct {
 	tree    *Tree
 	plain   bool      // whether the tree is in the plain form
 	met     int       // number of references that already have leaves
-	leaves  [2][]bool // leaves[0]: by reference, whether it has a tame leaf; leaves[1]: by reference, whether it has a wild leaf
+	leaves  [2][]bool // leaves[0][r]: whether reference r has a tame leaf; leaves[1][r]: whether it has a wild leaf
 	numbers []uint32  // by shape number: the index of the shape
 	wild    uint64    // number of further wild leaves that are allowed
 	body    []uint32  // bodies of the loops whose definitions are being read

@@ -30,7 +30,7 @@ const (
 )
 
 const (
-	takeOther  = 0 // the shape that followed the same shape before the predicted shape did, or the end of the tree
+	takeOther  = 0 // the last shape other than the predicted shape that followed the previous node's shape, or the end of the tree
 	takeNew    = 1 // a new shape, whose definition follows
 	takeNumber = 1 // takeNumber + the number of the shape, which is at least 1
 	maxInToken = 3 // maximum number of predicted nodes in the first number of a token; if it is reached, the number of further predicted nodes follows

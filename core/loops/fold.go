@@ -42,7 +42,7 @@ type Folder struct {
 	places     []referenceState      // state of each reference
 	habits     []habit               // by reference: habit in the context of its first record
 	others     []habit               // habits of references in other contexts
-	contexts   map[inContext]uint32  // index of each habit in the slice others
+	contexts   map[inContext]uint32  // index of each habit in the slice "others"
 	nearOthers [1 << nearBits]uint32 // by hash of reference and context: an index in the slice others
 
 	output      func(*Tree) error // function to which trees are passed (see [Folder.Give]), or nil
@@ -67,7 +67,7 @@ type node struct {
 
 type loopAt struct {
 	number int
-	next   int // number of the node that would follow a further iteration after the loop
+	next   int // number of the node after the nodes that may be a further iteration of the loop
 }
 
 const (
@@ -269,7 +269,7 @@ func (f *Folder) consumeUnpredicted(c *rows, i int) {
 type candidate struct {
 	ref, context   uint32
 	addr           trace.Addr
-	replayed, wild bool // replayed: the row has already been counted and classified as wild or tame
+	replayed, wild bool // replayed means that the row has already been counted and classified as wild or tame
 }
 
 // fits reports whether the row matches an item whose predicted address is addr.

@@ -6,8 +6,8 @@ func (f *Folder) endsInLoop() bool {
 	return n > 0 && f.tree.shapes.all[f.list[n-1]].loop
 }
 
-// run makes the last node, which must be a loop, the running loop. The loop then predicts a further
-// iteration.
+// run turns the last node, which must be a loop, into the running loop. The loop then predicts a
+// further iteration.
 func (f *Folder) run() {
 	last := len(f.nodes) - 1
 	s := &f.tree.shapes.all[f.list[last]]

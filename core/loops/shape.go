@@ -170,8 +170,8 @@ func mix(x uint64) uint64 {
 type walk struct {
 	frames []frame // frames of the loops around the position, outermost first
 	depth  int     // number of frames in use; 0 if there is no position
-	// depth, from 1, of the loop in which the last call of settle began an iteration; 0 if it began
-	// no iteration
+	// depth of the loop in which the last call of settle began an iteration (1 for the outermost
+	// loop); 0 if it began no iteration
 	begun int
 	stuck bool // whether the position is at a loop with a trip count of 0 or less, in a body without leaves
 	skips bool // whether to skip loops with a trip count of 0 or less even in bodies without leaves

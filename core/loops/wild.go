@@ -93,8 +93,7 @@ type inContext struct{ ref, context uint32 }
 
 // referenceState contains the data about a reference that does not depend on the context.
 type referenceState struct {
-	// reference of the unpredicted row that followed the most recent unpredicted row of this
-	// reference
+	// the reference whose unpredicted row last followed an unpredicted row of this reference
 	follower uint32
 	leaf     [2]uint32 // 1 + the shape of the reference's tame leaves, and 1 + the shape of its wild leaves; 0 if there are no such leaves yet
 }

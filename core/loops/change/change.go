@@ -189,10 +189,10 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 	}
 }
 
-// valueRange returns the lowest and the highest value of a parameter. The parameter begins at
-// start, and changes by the given steps in the loops around it, outermost first. If trip counts
-// vary, valueRange eliminates the loops from the innermost outwards: the maximum amount that a loop
-// adds is affine in the iterations of the loops around it.
+// valueRange returns the lowest and the highest value of a parameter. The parameter initially has
+// the value "start", and changes by the given steps in the loops around it (outermost first). If
+// trip counts vary, valueRange eliminates the loops from the innermost outwards: the maximum amount
+// that a loop adds is affine in the iterations of the loops around it.
 func valueRange(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
 	extreme := func(sign int64) uint64 {
 		value, by := start, make([]int64, len(around))

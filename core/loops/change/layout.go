@@ -109,7 +109,7 @@ func (r rows) position(leaf *loops.Item, around []*loops.Item) (row, low, high i
 	}
 	lo, hi := valueRange(uint64(offset-row*int64(r.pitch)), within, around)
 	low, high = int64(lo), int64(hi)
-	// Because of the steps, all references may be in a different row than the first address.
+	// Because of the steps, all accessed bytes may be outside the row of the first address.
 	shift := int64(0)
 	if high < 0 {
 		shift = -1 - (-high-1)/int64(r.pitch)

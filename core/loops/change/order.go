@@ -73,7 +73,7 @@ func (Interchange) Illegal() string {
 // Words implements [Change].
 func (c Interchange) Words(names Names) string {
 	outer, inner := names.loop(c.Outer), names.loop(descendant(c.Outer, c.Below))
-	if inner == outer { // both are on one source line, or the inner loop belongs to a function that was inlined
+	if inner == outer { // both loops are on the same source line, or the inner loop belongs to a function that was inlined
 		return "interchange " + inner + " and a loop around it"
 	}
 	return "interchange " + outer + " and " + inner
@@ -132,7 +132,7 @@ func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	}
 }
 
-// trimSteps removes steps, all of them 0, for loops that do not surround the item.
+// trimSteps removes the steps for loops that do not surround the item. These steps are 0.
 func trimSteps(it *loops.Item, depth int) {
 	if len(it.Steps) > depth {
 		it.Steps = it.Steps[:depth]

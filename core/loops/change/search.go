@@ -100,18 +100,18 @@ func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, chang
 	return both + uint64(rest+0.5), nil
 }
 
-// maxEstimated is the number of references that [Estimate] counts. If the fewest iterations
-// that represent the nest already contain more references, [Estimate] counts these iterations.
+// maxEstimated is the number of references that [Estimate] counts. [Estimate] counts more
+// references if the smallest number of iterations that can represent the nest requires more.
 const maxEstimated = 1 << 21
 
 // Long reports whether [Estimate] may count only the first iterations of a nest.
 func Long(n *loops.Nest) bool { return executions(n.Items) >= maxEstimated }
 
-// beginning returns the index of the largest loop of a nest, and the value "half": 2·half
-// iterations at the beginning of the loop represent the whole loop. If all references return to the
-// same line offsets after a few iterations, half is a multiple of this number of iterations. If the
-// loop is short, if its iterations differ in length, or if there are several large loops, half is
-// 0.
+// beginning returns the index of the largest loop of a nest, and the number "half": the first
+// 2·half iterations of this loop represent the whole loop. If all references return to the same
+// line offsets after a certain number of iterations (a period), half is a multiple of the period.
+// If the loop is short, if its iterations differ in length, or if there are several large loops,
+// half is 0.
 func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
 	const maxPeriod, shortest = 32, 6
 	all, largest := uint64(0), uint64(0)
@@ -233,9 +233,9 @@ type search struct {
 	most   int
 	before uint64
 
-	mutex   sync.Mutex // protects the following fields, and calls of goOn
+	mutex   sync.Mutex // protects the following fields and the calls of the function "goOn"
 	best    []Outcome  // by list of candidates: the best outcome so far
-	from    []int      // number of the job that found each outcome in the slice best
+	from    []int      // by list of candidates: the number of the job that found the best outcome
 	stopped bool
 }
 
@@ -254,7 +254,7 @@ func (s *search) tryJob(j job) {
 		s.stopped = s.stopped || !s.goOn()
 		return !s.stopped && least <= s.missLimit(j.list)
 	}
-	// most counts finish before the first call of promising
+	// most counts finish before they call the function "promising" for the first time
 	if !promising(0) {
 		return
 	}

@@ -30,8 +30,9 @@ type block struct {
 	events  bool // whether the subtree contains only events
 	changes bool // whether any trip count in the subtree changes with a surrounding loop
 
-	// skip is the number of further runs of the loop that are not searched for repetitions.
-	// Each failed search increases patience. If patience exceeds 4, skip is set to patience.
+	// skip is the number of further runs of the loop that are not searched for repetitions. Each
+	// failed search increases the field "patience". If its new value exceeds 4, this value is
+	// assigned to skip.
 	skip, patience int
 }
 

@@ -160,7 +160,7 @@ func (f *firstTouchCounter) iterate(b *block, p []uint64, at int, leaves []int, 
 	}
 }
 
-// sameLineIterations does the same as [block.sameLineIterations] for the given leaves only.
+// sameLineIterations works like [block.sameLineIterations], but for the given leaves only.
 func (f *firstTouchCounter) sameLineIterations(b *block, cur []uint64, leaves []int, most uint64) uint64 {
 	for _, i := range leaves {
 		if l := &b.leaves[i]; l.step != 0 {

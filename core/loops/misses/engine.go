@@ -21,7 +21,7 @@ type engine struct {
 
 	plain  bool     // whether to simulate every iteration, as the reference implementation in tests does
 	queue  []access // accesses that have not been simulated yet
-	weight uint64   // weight of the accesses in the queue
+	weight uint64   // number of accesses that each access in the queue represents
 	depth  int
 	curs   [][]uint64 // by depth: parameters of the running loop
 	plans  []*plan
@@ -170,7 +170,7 @@ func (e *engine) accessOne(addr trace.Addr, of *flatReference, at int) {
 // accessSeveral simulates a reference to more than one line.
 func (e *engine) accessSeveral(addr trace.Addr, of *flatReference, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
-	e.done += last - line // the caller has counted the first access
+	e.done += last - line // the caller has already counted the access to the first line
 	for ; line <= last; line++ {
 		e.queue = append(e.queue, access{line, uint32(at), of.array})
 		if len(e.queue) == queueLength || line == last {
@@ -291,7 +291,8 @@ func (e *engine) runLoop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// The next n - 1 iterations begin with the cache state after this iteration.
+			// Each of the next n - 1 iterations begins with the cache state that this iteration
+			// leaves.
 			e.note(n)
 			outside := e.weight
 			e.setWeight(outside * (n - 1))

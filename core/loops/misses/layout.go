@@ -24,7 +24,7 @@ type layout struct {
 	many    bool      // whether short top-level loops are counted by reference
 	tops    []topLoop // top-level loops that are counted node by node
 	loops   []*block  // the block of each loop in tops
-	nodes   int       // number of counters of nodes; the counters by reference follow
+	nodes   int       // number of counters of nodes; these counters precede the counters of references
 	arrays  *arrayMap
 	columns []uint32 // by reference: the column of its array
 }

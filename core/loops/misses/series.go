@@ -268,8 +268,8 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	}
 	end := e.here()
 	start := slices.Clone(cur)
-	var behind []uint64 // the state after block number good
-	var best record     // the record of block number good
+	var behind []uint64 // the state after the block with number "good"
+	var best record     // the record of the block with number "good"
 	try, all := bad-1, bad-1
 	for tries := 0; tries < maxTries && good+1 < bad && !e.over; tries++ {
 		before := e.done
@@ -346,9 +346,9 @@ func (s *series) stateBefore(block uint64) []uint64 {
 }
 
 // matchesFirst reports whether the most recently simulated block is like the first block. The
-// argument "last" is the number of this block, counted from 1. The blocks are alike if both
-// take the same decisions, if the jumps of this block and the state after it continue the
-// progression, and if the counts of this block equal the values of the polynomials.
+// argument "last" is the number of this block, counted from 1. The blocks are alike if the
+// simulation makes the same decisions in both, if the jumps of this block and the state after it
+// continue the progression, and if the counts of this block equal the values of the polynomials.
 func (s *series) matchesFirst(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {

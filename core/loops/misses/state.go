@@ -45,7 +45,7 @@ func (t *tally) load(from []uint64, at, nodes int) {
 type state interface {
 	touch(all []access, t *tally) // simulates accesses, and counts hits and misses
 	lines() int                   // number of lines that fit in the cache
-	save(to []uint64) []uint64    // appends the content to a list
+	save(to []uint64) []uint64    // appends the content of the cache to a list
 	load(from []uint64)           // restores a saved state
 	// moved reports whether the content of the cache equals the saved content with all lines moved
 	// by m

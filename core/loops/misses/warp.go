@@ -21,8 +21,8 @@ type plan struct {
 	first  uint64 // first iteration for which the regions are valid
 	end    uint64 // first iteration in which two regions may collide
 	vain   int    // number of consecutive unsuccessful comparisons
-	// 1 if two states that are several periods apart matched, so that a single period is tried
-	// next; 2 if the single period did not match
+	// 1 if two states that are several periods apart matched, so states that are one period apart
+	// are compared next; 2 if these states did not match
 	fine int
 
 	motion motion // motion in one period
@@ -312,8 +312,8 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// If trip counts differ by whole periods, jumps over single periods leave the same number
-		// of iterations in all of these loops.
+		// Try to jump over single periods: if the trip counts of several runs of a loop differ by
+		// whole periods, the same number of iterations then remains in each run.
 		w.fine = 1
 		return 0
 	}
