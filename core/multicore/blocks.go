@@ -108,7 +108,7 @@ func (c *code) callee(site uint32) string {
 	return ""
 }
 
-// continues reports whether block "next" is the part of b's basic block after a call.
+// continues reports whether block "next" continues the basic block of b after a call.
 func (c *code) continues(b, next uint32) bool {
 	x, y := &c.program.Blocks[b], &c.program.Blocks[next]
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label

@@ -17,7 +17,7 @@ const (
 	itsRest
 )
 
-// noMark is the value of "until" if no mark ends the rows.
+// noMark is the value of the field "until" if the rows do not end at a mark.
 const noMark = ^uint64(0)
 
 // cursor reads the rows that one core executes in a phase. It implements [interleave.Stream].
@@ -31,7 +31,7 @@ type cursor struct {
 	done  uint64 // number of units of this run that have been read
 	row   uint64 // the next row to read
 	end   uint64 // row at which to stop
-	until uint64 // mark at which to stop if its row precedes row "end"; noMark: there is no such mark
+	until uint64 // mark at which to stop if the mark's row precedes the row "end"; noMark if there is no such mark
 	stage stage
 	units [2]uint64 // range of units of the current chunk
 
@@ -245,8 +245,9 @@ func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	return p, int(mark - p.Mark), nil
 }
 
-// nextDynamic returns the core's next units in a dynamic schedule: a chunk if each chunk has rows of
-// its own, and otherwise the core's consecutive units in one page.
+// nextDynamic returns the core's next units in a dynamic schedule. If each chunk has rows of its
+// own before or after its units, the result is a chunk. Otherwise, the result consists of
+// consecutive units of the core in one page.
 func (c *cursor) nextDynamic(l *loop) (from, to uint64, err error) {
 	for c.run < l.units {
 		p, i, err := c.markAt(l.mark + c.run)

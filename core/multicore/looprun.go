@@ -31,7 +31,7 @@ type loopRun struct {
 	ended  bool
 	endRow uint64
 
-	calls int // number of active recursive calls of the function that contains the loop, made by the loop
+	calls int // number of active recursive calls, made in the loop, of the function that contains the loop
 }
 
 // extent is a range of rows. The field "to" is valid only in the state hasEnded.

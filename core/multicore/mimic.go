@@ -33,7 +33,7 @@ type Reader struct {
 	kept    trace.Kinds // kinds of rows that cores process
 	bare    bool        // whether Next returns a BareBlock row for each entry of a bare block, and no other block entries
 
-	batch  *trace.Batch // current batch that was read from in
+	batch  *trace.Batch // the current batch, which was read from the field "in"
 	keep   []int32      // scratch space of filter: the rows to keep
 	at     int          // index of the current row in batch
 	begun  bool

@@ -143,8 +143,8 @@ func (s schedule) steals(override *Schedule) bool {
 type thieves struct {
 	cores []thief
 	taken uint64 // number of common chunks that have been taken
-	// number of chunks if there are fewer chunks than cores, and otherwise 0; these chunks belong
-	// to no core's part
+	// number of chunks that belong to no core's part: all chunks if there are fewer chunks than
+	// cores, and otherwise 0
 	common uint64
 }
 

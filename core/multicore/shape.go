@@ -28,9 +28,9 @@ type shape struct {
 	depth      []uint8
 	plain      []bool // by block: whether entering the block within an iteration has no effect
 	// widths maps a loop header to the number of the program's iterations in one iteration of the
-	// compiled loop. The number is larger than 1 if the references of this loop are wider than
-	// the references of the loop for the remaining iterations. If the map is nil, all numbers are
-	// 1.
+	// compiled loop. The number is larger than 1 if the references of this loop are wider than the
+	// references of the loop for the remaining iterations. If the map is nil, the number is 1 for
+	// every loop.
 	widths map[uint32]uint64
 }
 
@@ -102,8 +102,8 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 // vectorBytes is the minimum size of a reference that may access several elements.
 const vectorBytes = 16
 
-// loopWidths compares the references in the loops of a worksharing call, without inner loops, and
-// returns the width of each loop by loop header.
+// loopWidths compares the references in the loops of a worksharing call, ignoring inner loops. It
+// returns a map from loop headers to the widths of the loops.
 func (c *code) loopWidths(blocks []trace.Block, s *shape, call, depth uint32) map[uint32]uint64 {
 	type body struct{ bytes, widest uint64 }
 	bodies := map[uint32]*body{}

@@ -11,7 +11,7 @@ type preScan struct {
 	failure  error  // first error of the region buffer; the pre-scan stops after the current row
 
 	forks   []openFork // forks that have not joined yet, outermost first
-	teams   int        // number of forks other than leagues
+	teams   int        // number of these forks that are not leagues
 	again   bool       // whether the current row must be processed again, because a phase ended before it
 	pending pendingEvent
 	private privacy

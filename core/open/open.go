@@ -90,8 +90,8 @@ func Unpack(name string, r io.Reader, o Options) (*bufio.Reader, error) {
 	return stream, err
 }
 
-// unpack decompresses r, and returns the names of the compression formats, outermost first. chosen
-// is the required trace format, or nil.
+// unpack decompresses r, and returns the names of the compression formats, outermost first. The
+// parameter "chosen" is the required trace format, or nil.
 func unpack(name string, r io.Reader, chosen *Format, o Options) (stream *bufio.Reader, packings []string, err error) {
 	source := &origin{reader: r, watch: o.Watch}
 	stream = bufio.NewReaderSize(source, 4*beginning)
@@ -122,8 +122,8 @@ func unpack(name string, r io.Reader, chosen *Format, o Options) (stream *bufio.
 }
 
 // isOwn reports whether a file that begins with head is in a format of this project. Files in this
-// project's formats consist of LZ4 frames, but do not count as compressed. chosen is the required
-// format, or nil.
+// project's formats consist of LZ4 frames, but do not count as compressed. The parameter "chosen"
+// is the required format, or nil.
 func isOwn(head []byte, chosen *Format) bool {
 	_, container := sgt.Recognise(head)
 	_, folded := sgl.Recognise(head)

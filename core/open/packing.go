@@ -75,7 +75,7 @@ func magicOf(head []byte) (name, unpack string) {
 // isSkippable reports whether magic is one of the sixteen magic numbers of skippable frames.
 func isSkippable(magic uint32) bool { return magic&^0xf == 0x184d2a50 }
 
-// origin wraps the caller's reader. origin remembers the reader's error, to distinguish it from an
+// origin wraps the caller's reader, and stores the reader's error to distinguish this error from an
 // error of the decompression.
 type origin struct {
 	reader io.Reader

@@ -250,7 +250,7 @@ func (l *layout) findUsers() {
 }
 
 // definedBy returns the instruction of the block that computes a used value, in this iteration or
-// in the previous one. If there is none, it returns -1.
+// in the previous one. It returns -1 if no instruction of the block computes the value.
 func definedBy(use int32) int32 {
 	if use <= -2 {
 		return -2 - use
@@ -267,8 +267,8 @@ func (l *layout) definingInstr(in *trace.Instr, operand int) int32 {
 	return in.Uses[operand]
 }
 
-// allUsers reports whether the result of an instruction is used in the block, and all users pass a
-// test.
+// allUsers reports whether the block uses the result of an instruction, and the function "test"
+// returns true for all users.
 func (l *layout) allUsers(i int, test func(user int32) bool) bool {
 	for _, u := range l.users[i] {
 		if !test(u) {

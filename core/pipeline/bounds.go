@@ -163,8 +163,8 @@ func (s *Steady) selectBound() {
 	}
 }
 
-// demand is the number of cycles per pass in which micro-ops occupy one port, which may be any port
-// of a set.
+// demand is the number of cycles per pass for which micro-ops occupy a port. Each port of the given
+// set can execute these micro-ops.
 type demand struct {
 	ports  uint64
 	cycles float64

@@ -128,7 +128,7 @@ func (m *maker) options(blocks []uint32) Options {
 	return o
 }
 
-// timePass computes the time of a block with the method of the slides on PPT.
+// timePass computes the time of a block with the method that the slides on PPT describe.
 func (m *maker) timePass(b uint32) {
 	n := m.r.Visits[b]
 	if n <= 0 {

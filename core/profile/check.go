@@ -137,8 +137,8 @@ func (p *Profile) checkLocality(l *Locality) error {
 	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
 }
 
-// check returns an error unless the windows cover all references from number start onwards, and
-// their counts add up to the given number of accesses.
+// check returns an error unless the windows cover all references from the number "start" onwards,
+// and the counts of the windows add up to the given number of accesses.
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {

@@ -204,7 +204,7 @@ func rawForm(tag string, field func(p *Profile) *[]byte) sectionForm {
 }
 
 // forms lists the sections that the digest covers, in the order of the file. The first onceSections
-// of them are mandatory.
+// sections of this list are mandatory.
 var forms = []sectionForm{
 	onceForm("INPT", always, func(p *Profile, c *coder) { p.Input.code(c) }),
 	onceForm("TOTL", always, func(p *Profile, c *coder) { p.Totals.code(c) }),

@@ -8,9 +8,10 @@ import (
 )
 
 // In section SITE, a site is encoded as the difference from a prediction, which is based on the
-// previous site. The encoding is a mask of the numbers that were not predicted and of the texts
-// that changed, followed by these numbers and texts. Most successive sites have the same function,
-// file and line. The encoding of a site, without its counts, therefore needs only a few bytes.
+// previous site. The encoding begins with a mask that marks the numbers that were mispredicted and
+// the texts that changed. These numbers and texts follow the mask. Most successive sites have the
+// same function, file and line. The encoding of a site, without its counts, therefore needs only a
+// few bytes.
 
 const (
 	siteNumbers = 7
@@ -150,7 +151,7 @@ func (c *coder) utilisation(list *[]Utilisation) {
 	members(c, &c.used, list, c.capacities, func(u *Utilisation) { c.U64s(&u.Fetched, &u.BytesUsed) })
 }
 
-// binCounts encodes or decodes ascending bins as differences.
+// binCounts encodes or decodes ascending bins as differences between successive bins.
 func (c *coder) binCounts(list *[]BinCount) {
 	next := uint64(0)
 	members(c, &c.bins, list, c.Length(len(*list), 2), func(b *BinCount) {
@@ -172,7 +173,7 @@ func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 }
 
 // cutList returns the elements of a list from an index onwards, and the list to which further
-// elements are appended. If the list is long, a new list is begun.
+// elements are appended. If the list is long, cutList begins a new list.
 func cutList[T any](list []T, from int) (part, rest []T) {
 	const longList = 1 << 14
 	if part = list[from:len(list):len(list)]; len(part) == 0 {

@@ -158,8 +158,8 @@ func pairRows(left, right []JoinedRow) []JoinedRow {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)
 	}
-	// rows that only the right table contains, by the number of rows of the left table that precede
-	// them
+	// rows that only the right table contains, indexed by the number of preceding rows of the left
+	// table
 	alone := make([][]JoinedRow, len(left)+1)
 	at := 0
 	for _, r := range right {

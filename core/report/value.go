@@ -373,7 +373,7 @@ func (v Value) magnitude() Value {
 	return v
 }
 
-// withSign formats a difference: its sign, followed by its magnitude, which the function write
+// withSign formats a difference: its sign, followed by its magnitude, which the function "write"
 // formats.
 func (v Value) withSign(write func(Value) string) string {
 	m := v.magnitude()

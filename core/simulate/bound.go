@@ -17,7 +17,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // distinct lines.
 type bound struct {
 	index
-	most   uint32 // maximum number of lines that stay at an access: ways - 1
+	most   uint32 // maximum number of lines, other than the accessed line, that can stay in a set at an access: ways - 1
 	misses uint64
 	nodes  []boundNode // the end node of each set's ring, followed by the nodes of lines
 	at     map[trace.Line]uint32

@@ -339,7 +339,7 @@ type lineTable struct {
 	entries []lineEntry
 	used    int
 	shift   uint        // 64 minus the binary logarithm of len(entries)
-	kept    []lineEntry // scratch memory of the method keep
+	kept    []lineEntry // scratch memory of the method "keep"
 }
 
 type lineEntry struct {

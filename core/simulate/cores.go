@@ -18,11 +18,12 @@ type core struct {
 	threads []uint32
 	path    []*level
 	counts  []*Counts // the core's counts at each level
-	// the caches for instruction fetches, from the first level to the last; as many levels as in path
+	// the caches for instruction fetches, from the first level to the last; as many levels as in
+	// the slice "path"
 	fetches     []*level
 	icounts     []*Counts // counts of the instruction caches
 	threadCount int       // number of threads of the core
-	seen        []uint64  // number of misses at each level except the first, for ConsumeDepths
+	seen        []uint64  // number of misses at each level except the first, up to the last reference; for ConsumeDepths
 	near        *recency  // tags of the first-level cache; nil unless it has LRU replacement and few ways
 	buses       []port    // the core's ports on the buses between the core and memory
 }

@@ -21,9 +21,9 @@ type part struct {
 
 // request describes the cause of an access to a level with sub-blocks.
 type request struct {
-	store     bool // a write; otherwise a read
-	prefetch  bool // issued by the level's own prefetcher
-	fromAbove bool // a prefetch that a level above issued
+	store     bool // whether the access is a write; otherwise, it is a read
+	prefetch  bool // whether the access is a prefetch that the level's own prefetcher issued
+	fromAbove bool // whether the access is a prefetch that a level above issued
 }
 
 // partsOf returns the set of sub-blocks of a range of bytes within a line.
@@ -195,8 +195,9 @@ func (l *level) readRange(addr trace.Addr, bytes uint64) (dirty bool) {
 }
 
 // receiveParts processes bytes that the level above writes back or writes through. The result
-// "kept" reports whether the level has stored all bytes. If not, the caller passes all bytes to
-// the level below, and sub-blocks that are present are updated without becoming dirty.
+// "kept" reports whether the level has stored all bytes. If the level has not stored all bytes, the
+// caller passes all bytes to the level below, and sub-blocks that are present are updated without
+// becoming dirty.
 func (l *level) receiveParts(addr trace.Addr, bytes uint64, back bool) (hit, kept bool) {
 	w := l.watch
 	line, mask := addr>>l.shift, l.partsOf(addr, bytes)

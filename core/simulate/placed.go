@@ -141,7 +141,7 @@ func (t *tree) touch(line trace.Line, dirty bool) bool {
 	return found
 }
 
-// protect sets each node on the path to a way to the half that does not contain the way.
+// protect makes each node on the path to a way select the half that does not contain this way.
 func (t *tree) protect(set, way uint64) {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	for n := t.ways + way; n > 1; n /= 2 {

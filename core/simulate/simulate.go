@@ -311,7 +311,7 @@ type Options struct {
 type Simulator struct {
 	h        hierarchy.Hierarchy
 	options  Options
-	careful  bool       // references are simulated by consumeCarefully, because the faster code lacks a required feature
+	careful  bool       // whether consumeCarefully simulates the references, because the faster code lacks a required feature
 	coherent bool       // whether the caches of the levels in buses are kept coherent
 	caches   [][]*level // caches of each level
 	icaches  [][]*level // instruction caches of each level
@@ -321,8 +321,8 @@ type Simulator struct {
 
 	cores    []*core
 	byThread map[uint32]*core
-	direct   [MaxCores]*core // byThread for small thread numbers
-	unused   *core           // the first core, until a thread runs on this core
+	direct   [MaxCores]*core // replaces byThread for small thread numbers
+	unused   *core           // the first core until a thread runs on it, and then nil
 	appeared []*core
 	folded   int    // number of threads that share a core because there are more threads than MaxCores
 	now      *core  // core of the current reference; nil if unknown

@@ -55,7 +55,7 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 
 // tagBytes returns the number of bytes that newTags allocates.
 func tagBytes(c hierarchy.Cache) uint64 {
-	// listBytes is the number of bytes that the type list needs for each set
+	// listBytes is the number of bytes that the type "list" needs for each set
 	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24
 	inOrder := c.Replacement == hierarchy.LRU || c.Replacement == hierarchy.FIFO
 	switch ways := c.Lines() / c.Sets(); {

@@ -40,7 +40,7 @@ type Coherent struct {
 	filled []uint32 // the masks that Filled returns
 }
 
-// In the table, the stamp of a lost line is fresh.
+// In the table, a lost line has the stamp "fresh".
 
 // Op is an operation on a line of a [Coherent].
 type Op uint8

@@ -27,7 +27,7 @@ type ways struct {
 	isHole   []bool
 	lostAt   []uint32                       // for each id, up to the highest id of a lost line, the depth at which the line was lost
 	depths   [SetCounts][listEntries]uint64 // number of accesses that found and moved the line in a list, by depth, starting with depth 1
-	notFound [SetCounts]uint64              // number of accesses that did not find the line, by the value of the field absent
+	notFound [SetCounts]uint64              // number of accesses that did not find the line, by the value of the field "absent"
 }
 
 // wayLists contains the lists for one number of sets. The lists are stored in pages, so that memory
@@ -35,9 +35,9 @@ type ways struct {
 type wayLists []*wayPage
 
 // wayPage stores the topmost entries of neighbouring sets together, because many accesses read no
-// other entries. The entries below the topmost entry are in a ring buffer that starts at
-// head, so a single store pushes all of these entries down. A 0 ends a list that is not full. All
-// rings of a page are short until one ring is full.
+// other entries. The entries below the topmost entry are in a ring buffer that starts at the index
+// "head", so a single store pushes all of these entries down. A 0 marks the end of a list that is
+// not full. All rings of a page are short until one ring is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // rings of all sets of the page; nil if no set has two entries

@@ -20,7 +20,7 @@ const (
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
 	stamped bool                 // if true, every line has a stamp, and accesses do not search the array
-	newest  trace.Line           // the last accessed line; only used if all lines are stamped
+	newest  trace.Line           // the last accessed line; used only if all lines are stamped
 	table   table
 	stamps  stamps
 	share   share

@@ -12,8 +12,8 @@ type lists struct {
 	deeper [2]uint64 // numbers of unmarked and of marked visits with a depth of MaxWays or more
 }
 
-// listPage contains lists with consecutive indices. Lists whose counts are added for fewer sets are
-// in the same page.
+// listPage contains lists with consecutive indices. If the counts of several lists are added to
+// obtain the count for a smaller number of sets, these lists are in the same page.
 type listPage [pageLists]list
 
 const pageLists = 128
@@ -58,8 +58,8 @@ func makeLists(least, most int) lists {
 // prefetching.
 func (l *lists) inCache() bool { return l.most <= cachedLists }
 
-// index returns the index of the list for a line. Lists whose counts are added for fewer sets have
-// consecutive indices.
+// index returns the index of the list for a line. If the counts of several lists are added to
+// obtain the count for a smaller number of sets, these lists have consecutive indices.
 func (l *lists) index(line uint32) (place uint32) {
 	place = line & uint32(len(l.turn)-1)
 	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
@@ -135,8 +135,8 @@ func (l *list) newer(turn uint8, after uint64) int {
 // comparison.
 func isNewer(entry, after uint64) int { return int((after - 1 - entry) >> 63) }
 
-// insert moves the n newest entries back by one position, and stores an entry in front of them. The
-// entry that followed them is overwritten.
+// insert moves the n newest entries back by one position, and stores an entry in front of them.
+// insert overwrites the entry that followed them.
 func (l *list) insert(turn uint8, n int, entry uint64) {
 	p := slot(turn, n)
 	for ; n > 0; n-- {
@@ -204,7 +204,7 @@ func (p *listPage) copyTo(more *lists, turns []uint8) {
 			place := more.index(uint32(entry))
 			more.touch(place)
 			list := &more.pages[place/pageLists][place%pageLists]
-			list[slot(0, list.newer(0, never<<numberBit))] = entry // only full lists are rotated
+			list[slot(0, list.newer(0, never<<numberBit))] = entry // only full lists are rotated, so the rotation of this list is 0
 		}
 	}
 }

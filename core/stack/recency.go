@@ -7,20 +7,20 @@ import "slices"
 // a list contains the number of the last move of each line, newest first.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
-// share few sets, a line moves when it falls off the array. Such an event is called a fall. In this
-// case, a hit requires no work in this type. A miss counts the depth of the accessed line, and
-// moves the line that falls off. Otherwise, every access moves the accessed line, and one search
-// counts and moves the line. If the line is the most recently used line of its set for the smallest
-// number of sets, no list changes, because it is then also the most recently used line of its set
-// for all larger numbers of sets.
+// share few sets, a line moves when it falls off the array. Such an event is called a fall, and the
+// lists are said to follow falls. In this case, a hit requires no work in this type. A miss counts
+// the depth of the accessed line, and moves the line that falls off. Otherwise, every access moves
+// the accessed line (the lists follow accesses), and one search counts and moves the line. If the
+// line is the most recently used line of its set for the smallest number of sets, no list changes,
+// because it is then also the most recently used line of its set for all larger numbers of sets.
 //
 // A line that moves is inserted at the front of its list. If the line is already at the front, the
 // lists for larger numbers of sets are not visited, because the line is at the front of these
 // lists, too. An entry may therefore be older than the last move of its line. Nevertheless, the
 // lists are in the order of the last moves, and the depth of a line x is the number of entries that
-// are newer than the last move of x. If a line of the set moved after x did, this line was not at
-// the front when it moved, so its entry was moved to the front. The entry of x is therefore also
-// the first entry that is not newer than the last move of x.
+// are newer than the last move of x. If a line of the set moved after x had moved, this line was
+// not at the front when it moved, so its entry was moved to the front. The entry of x is therefore
+// also the first entry that is not newer than the last move of x.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line number, so a list also
@@ -46,7 +46,7 @@ type recency struct {
 	lists    []lists                            // the existing lists, in the order of the slice kept
 	depths   [setBits + 1][2 * depthRoom]uint64 // the counts of marked lines begin at index depthRoom
 
-	sink uint64 // prevents the compiler from removing touches
+	sink uint64 // prevents the compiler from removing loads that only prefetch
 }
 
 // visit describes a visit to a set, which either counts the lines that are newer than a line, or
@@ -63,7 +63,7 @@ type visit struct {
 // access describes an access, which moves a line to the front of its set and counts the line's
 // former depth.
 type access struct {
-	after uint32 // as in the type visit
+	after uint32 // as in the type "visit"
 	now   uint32 // number of the move
 	line  uint32 // the last bits of the line number, optionally with the flag uncounted or marked
 	lanes uint64 // numbers of newer lines in the lanes of [recency.finer]; 0 until they have been counted
@@ -85,9 +85,9 @@ const (
 	keptStep = 4
 )
 
-// selectLists selects the numbers of sets that have lists. The first is the smallest number of
-// sets, but at least the largest number divided by 2^12. Every fourth of the larger numbers
-// has lists.
+// selectLists selects the numbers of sets that have lists. The first selected number is the
+// smallest number of sets, but at least the largest number of sets divided by 2^12. Of the larger
+// numbers, every fourth is selected.
 func (r *recency) selectLists(numbers SetNumbers) {
 	most := 0
 	for a := setBits; a >= 1; a-- {

@@ -18,12 +18,12 @@ type topArray struct {
 type nearTally struct {
 	tally
 
-	// front counts the hits among the first four lines of the top array. An index combines, for each
-	// of the three lines that can be above the accessed line, the number of low bits that both line
-	// numbers share (0 if there is no such line).
+	// front counts the hits among the first four lines of the top array. The index of a counter
+	// combines, for each of the three lines that can be above the accessed line, the number of low
+	// bits that the two line numbers share (0 if there is no such line).
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
-	// pairs counts the other hits in the top array. An index consists of two adjacent lanes of the
-	// depths of a hit.
+	// pairs counts the other hits in the top array. The index of a counter consists of two adjacent
+	// lanes of the depths of a hit.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64
 }
 

@@ -155,8 +155,8 @@ func lanes(x, y trace.Line) uint64 {
 	return all >> (none & 63) >> (none & 63)
 }
 
-// frontLanes returns, in lanes, how much the first lines of the array contribute to the depths of a
-// queued access.
+// frontLanes returns the contribution of the first lines of the array to the depths of a queued
+// access, in lanes.
 func frontLanes(n uint64) uint64 {
 	const mask = 1<<commonBits - 1
 	return sharing[n&mask] + sharing[n>>commonBits&mask] + sharing[n>>(2*commonBits)&mask]

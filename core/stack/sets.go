@@ -45,7 +45,7 @@ type Sets struct {
 	// whether the lists follow accesses; otherwise, they follow the lines that fall off the top
 	// array
 	accesses bool
-	latest   []trace.Line // the most recently used line of each set, for the smallest number of sets; only used if the lists follow accesses
+	latest   []trace.Line // the most recently used line of each set, for the smallest number of sets; used only if the lists follow accesses
 	moves    moves
 	now      uint32 // the last number assigned to a move
 	last     uint32 // the moves are renumbered when the field "now" reaches this number
@@ -66,7 +66,7 @@ const setBits = SetCounts - 1
 // topLine describes a line of the top array. The array Sets.above contains these lines in any order.
 type topLine struct {
 	line  trace.Line
-	after uint32 // as in the type visit, or notCounted
+	after uint32 // as in the type "visit", or notCounted
 }
 
 const notCounted = ^uint32(0) // value of the field "after" if the line must not be counted
@@ -403,7 +403,7 @@ func (m *Sets) switchTo(accesses bool) {
 }
 
 // moves counts recent accesses that moved a line in the lists. The field "near" counts the lines
-// that were in the top array, and the field "far" counts the lines below it. Like the type share,
+// that were in the top array, and the field "far" counts the lines below it. Like the type "share",
 // moves counts only the last quarter of the accesses between two decisions.
 type moves struct{ accesses, near, far int }
 

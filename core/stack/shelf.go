@@ -116,7 +116,7 @@ func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err erro
 	return r.line, stamp, true, nil
 }
 
-// open deletes the previous block unless keep is set, and reads the next block.
+// open deletes the previous block unless the field "keep" is set, and reads the next block.
 func (r *shelfReader) open() (more bool, err error) {
 	if !r.keep && r.block > 0 {
 		if err := r.shelf.Drop(r.run, r.block-1); err != nil {

@@ -599,7 +599,7 @@ func (l *lists) code(c *codec.Coder, next uint32) {
 }
 
 // nextNonempty returns the index plus 1 of the first nonempty list at or after a given index. If
-// there is none, it returns 0.
+// there is no such list, it returns 0.
 func (l *lists) nextNonempty(place int) (number int) {
 	for ; place < len(l.turn); place++ {
 		if page := l.pages[place/pageLists]; page != nil && page[place%pageLists][slot(l.turn[place], 0)] != 0 {

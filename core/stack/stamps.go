@@ -45,8 +45,8 @@ const (
 // wideStep[c] adds one to the lanes after child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
-// reset allocates memory for at least the given number of stamps (capacity). Then the first stamps
-// are live, and the parameter "live" is their number.
+// reset allocates memory for at least the given number of stamps (capacity). After the call, the
+// first stamps are live, and the parameter "live" is their number.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
 	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)

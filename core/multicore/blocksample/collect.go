@@ -306,7 +306,7 @@ func (s *sampled) lowestWindow(number uint64, least int) *window {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // the removed window, with all distances that are still added to it, is discarded
+		s.lowest = s.lowest[:least-1] // the removed window is discarded, with all distances that are still added to it
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)

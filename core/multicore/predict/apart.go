@@ -25,7 +25,8 @@ type privatePass struct {
 	levels int
 }
 
-// divided reports whether executions are divided for any number of cores.
+// divided reports whether executions of blocks are divided among the cores, instead of iterations
+// of loops.
 func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
 // usesPrivateOrder reports whether a cache sees only the rows of one core, which are in the order of

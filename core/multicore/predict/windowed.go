@@ -45,8 +45,8 @@ type stacksOf struct {
 // windowSampler contains the samples of windows in a pass.
 type windowSampler struct {
 	stacks []*stacksOf
-	// the options in the question; if executions of blocks are divided, one more element
-	// requests all windows, because there are no complete stacks
+	// the sampling options in the question; if executions of blocks are divided, an additional
+	// element requests all windows, because there are no complete stacks
 	asked []WindowSampling
 }
 
@@ -190,7 +190,7 @@ func (p *pass) addWindowed(r *Result) error {
 	return nil
 }
 
-// unwrap returns the threads that t wraps, or t itself.
+// unwrap returns the threads that t wraps, or t if it wraps no threads.
 func unwrap(t Threads) any {
 	if u, ok := t.(interface{ Unwrap() Threads }); ok {
 		return u.Unwrap()

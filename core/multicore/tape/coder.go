@@ -48,8 +48,9 @@ func (f *forms) numberOf(x form, values firstRow) uint32 {
 
 // state contains the data from which the next row of a form is predicted.
 type state struct {
-	// address of the last row with this form; predicted difference from this address; predicted
-	// difference from the address of the previous reference
+	// last is the address of the last row with this form. stride is the predicted difference from
+	// this address, and link is the predicted difference from the address of the previous
+	// reference.
 	last, stride, link uint64
 	page               uint32 // page for which the state is valid; in other pages, the state must be reset before use
 	next, other        uint32 // the two forms that most recently followed this form, the newer form first

@@ -58,7 +58,7 @@ type pageInfo struct {
 	at        int64 // offset of the page in the store or arena
 	arena     int32 // number of the arena; -1 if the page is in the store
 	bytes     uint32
-	owners    uint32 // number of bytes with owners of marks, which follow the encoded rows
+	owners    uint32 // number of bytes that contain the owners of marks; these bytes follow the encoded rows
 	check     uint32
 }
 

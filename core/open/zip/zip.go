@@ -289,8 +289,8 @@ func (m *member) widen(extra []byte) {
 	}
 }
 
-// cut converts io.EOF within a member or the directory to io.ErrUnexpectedEOF. cut returns every
-// other error unchanged.
+// cut converts io.EOF within a member or the directory to io.ErrUnexpectedEOF. It returns all other
+// errors unchanged.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -318,7 +318,8 @@ func (c *counter) ReadByte() (byte, error) {
 	return b, err
 }
 
-// exact is a reader of the next rest bytes. It returns io.ErrUnexpectedEOF if fewer bytes follow.
+// exact reads as many bytes as the field "rest" specifies. It returns io.ErrUnexpectedEOF if fewer
+// bytes follow.
 type exact struct {
 	reader io.Reader
 	rest   uint64

@@ -83,7 +83,7 @@ type member struct {
 	// distance from the top of the stack to the highest stack address that is used in the region;
 	// 0: unknown
 	fromTop trace.Addr
-	from    int // first row in the phase that is being returned; "to" is the end of these rows
+	from    int // the rows [from, to) belong to the phase that is being returned
 	to      int
 }
 

@@ -139,7 +139,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	source := func(o multicore.Options) (predict.Threads, error) {
 		r, err := mimicked(o)
 		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
-			return r, err // Alone is defined only for private first-level caches
+			return r, err // the field Alone is defined only for private first-level caches
 		}
 		apart, err = newAlone(r, q, cores)
 		return apart, err
@@ -174,7 +174,7 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 	return row, row.setTruth(q, truths)
 }
 
-// setTruth sets Truth to the mean of the hit ratios in the real runs.
+// setTruth sets the field Truth to the mean of the hit ratios in the real runs.
 func (r *Row) setTruth(q predict.Question, truths []predict.Source) error {
 	runs := float64(len(truths))
 	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
@@ -207,7 +207,7 @@ func combine(a, b Rates, f func(a, b float64) float64) Rates {
 	return Rates{Mean: f(a.Mean, b.Mean), Local: f(a.Local, b.Local), Global: f(a.Global, b.Global)}
 }
 
-// run makes the prediction for a question with one number of cores.
+// run returns the prediction for a question about a single number of cores.
 func run(q predict.Question, s predict.Source) (predict.Result, error) {
 	r, err := predict.New(q, s)
 	if err != nil {

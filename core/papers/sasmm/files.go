@@ -285,8 +285,8 @@ func (m *Marked) writeRow(b *trace.Batch, kind trace.Kind, addr trace.Addr, byte
 	}
 }
 
-// factsOf returns the facts about a block, which it determines if necessary. It returns nil if
-// there is no block with this number.
+// factsOf returns the facts about a block, and determines these facts first if necessary. It
+// returns nil if there is no block with this number.
 func (m *Marked) factsOf(block uint32) (*blockFacts, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil

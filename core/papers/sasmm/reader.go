@@ -281,8 +281,9 @@ func (r *Reader) row(i int) error {
 	return r.addRow(c, i)
 }
 
-// startsExecution reports whether a reference is the first reference of an execution. Without block
-// entries, an execution begins when the site number does not increase.
+// startsExecution reports whether a reference is the first reference of an execution. If the trace
+// has no block entries, a reference begins an execution unless its site number is larger than the
+// site number of the previous reference.
 func (r *Reader) startsExecution(block, site uint32) bool {
 	switch {
 	case block != r.now.block:

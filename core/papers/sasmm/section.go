@@ -254,7 +254,7 @@ func (c *cursor) uvarint(t *track) uint64 {
 // predictions and the number of a mispredicted track.
 type order struct {
 	data  []byte
-	guess []uint32 // by track: 1 + the track that last followed it; 0: unknown
+	guess []uint32 // by 1 + track (0: the beginning): 1 + the track that last followed; 0: unknown
 	now   uint32   // 1 + the last track; 0: none yet
 	run   uint64   // number of correct predictions since the last misprediction
 	total uint64

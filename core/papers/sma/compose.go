@@ -301,7 +301,7 @@ func (a *analysis) sameArray(all, s span) bool {
 	return shorter < line || both >= shorter/2 && shorter >= longer/4
 }
 
-// combine returns n arrays. Array i combines all touches whose field "to" is i.
+// combine combines touches into n arrays. Array i combines all touches whose field "to" is i.
 func (a *analysis) combine(touches []touch, n int) []array {
 	list := make([]array, n)
 	for i := range touches {

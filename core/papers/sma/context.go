@@ -10,7 +10,7 @@ import (
 // context contains the arrays of a loop or of an iteration in the order of their last use. It
 // is the right context of the thesis, before arrays that do not fit are removed (§3.3).
 type context struct {
-	above, below []int32 // by array: 1 + the next array in that direction, or 0 at the end
+	above, below []int32 // by array: 1 + the array directly above or below; 0 if there is none
 	top          int32   // 1 + the most recently used array
 	// by array: number of its batch; the arrays of a batch are used alternately; 0 if the array is
 	// not in the context
@@ -60,7 +60,7 @@ func (a *analysis) evictedShare(c *context, its []array, i int) (share float64, 
 	each := even
 	c.own, c.other = c.other, c.own
 	ways := a.wayLimit()
-	// addArray adds array k to the counts, and reports whether further arrays cannot evict more
+	// addArray adds array k to the counts, and returns true if further arrays cannot evict more
 	// lines
 	addArray := func(k int32) bool {
 		lines += its[k].lines
@@ -93,9 +93,9 @@ func (a *analysis) evictedShare(c *context, its []array, i int) (share float64, 
 func (a *analysis) wayLimit() float32 { return float32(a.cache.Ways) + 1e-3 }
 
 // overfullShare returns the share of an array's lines that are in overfull sets. The parameter
-// "own" lists the lines of the array by set. In addition, the array has "each" lines in every set.
-// The counts contain the lines of all arrays in individual sets. In addition, these arrays have
-// "even" lines in every set.
+// "own" lists the lines that the array has in individual sets. In addition, the array has "each"
+// lines in every set. The field "counts" contains the lines that all arrays have in individual
+// sets. In addition, these arrays have "even" lines in every set.
 func (a *analysis) overfullShare(own []slot, each, even float32) float64 {
 	gone, all, ways := 0., 0., a.wayLimit()
 	if each > 0 {
@@ -180,8 +180,8 @@ func (a *analysis) measureEvictions(l *loop, touches []touch, its []array) {
 }
 
 // iterate runs the sampled iteration k twice, and adds to each touch the lines that miss in the
-// second run. This composes the right context of an iteration with the left context of the next
-// iteration (thesis, Figure 3.4).
+// second run. The second run composes the right context of an iteration with the left context of
+// the next iteration (thesis, Figure 3.4).
 func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k int) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	for i := range its {
@@ -387,7 +387,7 @@ func (a *analysis) addSection(s *section, offset uint64) bool {
 	}
 	each := math.Ceil((s.run-1)/float64(line)) + 1
 	if all*each > a.mostRuns() {
-		// With a single stride, the runs may return to the same sets.
+		// If there is only one stride, the runs may return to the same sets.
 		if len(s.dims) != 1 || math.Mod(s.dims[0].step, float64(line)) != 0 || each > float64(sets) {
 			return false
 		}
@@ -396,7 +396,8 @@ func (a *analysis) addSection(s *section, offset uint64) bool {
 	if len(s.dims) == 1 {
 		n, step := uint64(math.Ceil(s.dims[0].trips)), uint64(s.dims[0].step)
 		if round := sets / max(loops.GCD(step/line, sets), 1); step%line == 0 && n > round {
-			// The stride visits "round" different sets before it returns to the first.
+			// With this stride, the runs visit "round" different sets before they return to the
+			// first set.
 			for i := range round {
 				times := n / round
 				if i < n%round {

@@ -19,7 +19,7 @@ type loop struct {
 	body   []part
 
 	arrays []array // arrays in the order of their last use
-	wild   []*leaf // the wild references in the loop, which store their addresses as a list
+	wild   []*leaf // the wild references in the loop, whose addresses are stored as lists
 	at     int     // the loop's number in the result
 }
 
@@ -212,8 +212,8 @@ func (a *analysis) section(l *leaf, depth int) (s section) {
 }
 
 // linesOf returns the average number of lines that a run of bytes covers. The average is over all
-// positions to which loops may move the run: the first address plus multiples of granule. The line
-// size is a multiple of granule.
+// positions to which loops may move the run: the first address plus multiples of the parameter
+// "granule". The line size is a multiple of this parameter.
 func (a *analysis) linesOf(run float64, first, granule uint64) float64 {
 	g := float64(granule)
 	return 1 + math.Floor((float64(first%granule)+run-1)/g)*g/float64(a.cache.LineBytes)

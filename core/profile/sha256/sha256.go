@@ -120,8 +120,9 @@ func isPrime(n uint64) bool {
 	return true
 }
 
-// fraction returns the first 32 bits of the fractional part of a prime's root. From the highest bit
-// to the lowest, set each bit that keeps the power of the root below the prime.
+// fraction returns the first 32 bits of the fractional part of a prime's root. It tries the bits of
+// the root from the highest to the lowest, and sets each bit that keeps the power of the root below
+// the prime.
 func fraction(prime uint64, degree int) uint32 {
 	root := uint64(0) // in units of 2^-32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {

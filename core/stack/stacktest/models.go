@@ -156,7 +156,8 @@ func (m *Holes) Do(e Event) (depth int) {
 	} else {
 		m.entries = append(m.entries, noLine)
 	}
-	// without a hole above the line, the entries above it move down and fill its old position
+	// if there is no hole above the line, the entries above the line move down and fill its old
+	// position
 	hole := slices.Index(m.entries, noLine)
 	copy(m.entries[1:hole+1], m.entries[:hole])
 	m.entries[0] = e.Line
