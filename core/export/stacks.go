@@ -79,7 +79,7 @@ func (s *Sheet) divideByPath(of *Places) {
 			for at, path := range columns {
 				want[at] = by[path]
 			}
-			// the counts of each path are unknown, so they are divided in proportion to the accesses
+			// the counts of each path are unknown: divide the total in proportion to the accesses
 			if counts == nil {
 				sum := uint64(0)
 				for _, n := range left {

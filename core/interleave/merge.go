@@ -143,8 +143,8 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	return base + used, err
 }
 
-// byReferences determines the order of at most room rows, for policies whose turns are references.
-// For speed, everything happens in a single loop.
+// byReferences determines the order of at most "room" rows, for policies whose turns are
+// references. For speed, everything happens in a single loop.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
 	try := 0 // number of copied rows at which fullRounds is called next
 	if m.order.Policy != RoundRobin {
@@ -198,7 +198,7 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 const fewRounds = 8
 
 // fullRounds returns the number of rounds in which every core makes one reference. These rounds
-// copy at most room rows, and leave at least one row of each core.
+// copy at most "room" rows, and leave at least one row of each core.
 func (m *Merger) fullRounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {

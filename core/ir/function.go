@@ -216,7 +216,7 @@ func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 }
 
 // readAttributes reads the keywords before a type or value, including arguments in parentheses, and
-// appends them to the slice words.
+// appends them to the slice "words".
 func (f *function) readAttributes(c *cursor, words []string) []string {
 	for {
 		b := c.peek()

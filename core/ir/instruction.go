@@ -348,7 +348,7 @@ func isValueWord(word string) bool {
 	return false
 }
 
-// readValue reads a value. id is -1 unless the value is local.
+// readValue reads a value. The result id is -1 unless the value is local.
 func (r *reader) readValue() (text string, id int32) {
 	b := r.peek()
 	from := r.at

@@ -96,8 +96,8 @@ func commonDominator(dominator, position []int32, a, b int32) int32 {
 // vertex that jumps back to the header. The header dominates every latch. Cycles with several
 // entries are not natural loops.
 type loops struct {
-	header []int32 // by vertex: header of the innermost loop around the vertex, or -1
-	depth  []int32 // by vertex: number of loops around the vertex
+	header []int32 // by vertex: header of the innermost loop that contains the vertex, or -1
+	depth  []int32 // by vertex: number of loops that contain the vertex
 	latch  []bool
 	outer  []int32 // by header: the header of the enclosing loop, or -1
 }
@@ -140,7 +140,7 @@ func (g *graph) findLoops() loops {
 }
 
 // addBody adds all vertices of the body to the loop with header h. If a vertex already belongs to
-// an inner loop, it adds the outermost loop around the vertex instead.
+// an inner loop, it adds the outermost loop that contains the vertex instead.
 func (l *loops) addBody(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {

@@ -207,7 +207,7 @@ func (p *plan) pieceOf(inst int32) int {
 	return i
 }
 
-// within reports whether vertex v is in the loop with header head.
+// within reports whether vertex v is in the loop with the header "head".
 func (l *loops) within(v, head int32) bool {
 	for steps := 0; v >= 0 && steps <= len(l.header); steps++ {
 		h := l.header[v]

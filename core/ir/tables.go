@@ -141,7 +141,8 @@ func (t *tables) newBlock(p *plan, q *piece, function uint32) trace.Block {
 	}
 }
 
-// loopOf returns 1 + the number of the header of the innermost loop around a basic block, or 0.
+// loopOf returns 1 + the number of the header of the innermost loop that contains a basic block, or
+// 0.
 func (p *plan) loopOf(basic int32) uint32 {
 	h := p.loops.header[basic]
 	if h < 0 {
@@ -218,7 +219,7 @@ func (p *plan) successors(i int32) []uint32 {
 }
 
 // findLines finds the source lines of a piece. It uses only lines of the function that contains the
-// first code of the piece, which may be an inlined function.
+// first code of the piece. This function may be an inlined function.
 func (t *tables) findLines(b *trace.Block, insts []inst) {
 	meta := &t.m.metadata
 	of := -1

@@ -373,7 +373,7 @@ func (r *decoder) readLeaf(what uint64) uint32 {
 	return r.tree.shapes.leaf(uint32(ref), kind == defineWild)
 }
 
-// readLoop reads the definition of a loop with 1 + more items.
+// readLoop reads the definition of a loop. The parameter "more" is the number of items, minus 1.
 func (r *decoder) readLoop(more uint64, level int) uint32 {
 	if left := uint64(len(r.data) - r.at); more >= left {
 		r.fail("number of additional items of a loop", more, "fewer than "+decimal(left)+", the number of remaining bytes")

@@ -191,7 +191,8 @@ func within[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// repeatRows fills a column with copies of its first period rows.
+// repeatRows fills a column with copies of its first rows. The parameter "period" is the number of
+// these rows.
 func repeatRows[T any](column []T, period int) {
 	for done := period; done < len(column); done *= 2 {
 		copy(column[done:], column[:done])
@@ -211,7 +212,8 @@ func (e *Expander) write(b *trace.Batch, ref uint32, wild bool, addr trace.Addr)
 	e.row++
 }
 
-// writeConstant writes all columns of a row except the address. They depend only on the reference.
+// writeConstant writes all columns of a row except the address. These columns depend only on the
+// reference.
 func (e *Expander) writeConstant(b *trace.Batch, i int, ref uint32) {
 	r := &e.tree.refs[ref]
 	b.Bytes[i], b.Kind[i] = r.Bytes, r.Kind

@@ -43,7 +43,7 @@ type Folder struct {
 	habits     []habit               // by reference: habit in the context of its first record
 	others     []habit               // habits of references in other contexts
 	contexts   map[inContext]uint32  // index of each habit in the slice "others"
-	nearOthers [1 << nearBits]uint32 // by hash of reference and context: an index in the slice others
+	nearOthers [1 << nearBits]uint32 // by hash of reference and context: an index in the slice "others"
 
 	output      func(*Tree) error // function to which trees are passed (see [Folder.Give]), or nil
 	outputBytes uint64            // a tree that takes more bytes is passed to output
@@ -72,7 +72,7 @@ type loopAt struct {
 
 const (
 	maxAgain   = 256 // maximum number of records of an unfinished iteration that are replayed
-	candidates = 4   // maximum number of candidates for a repetition: nodes in one slot, and loops, to compare with the end of the list
+	candidates = 4   // maximum number of candidates (nodes in one slot, or loops) that are compared with the end of the list
 	chained    = 3   // number of nodes whose shapes determine the slot of a node
 	slotBits   = 12
 	nearBits   = 8

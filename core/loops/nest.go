@@ -150,8 +150,8 @@ type builder struct {
 	nest *Nest
 }
 
-// buildItem returns the shape and the parameters of an item. depth is the number of loops around
-// the item.
+// buildItem returns the shape and the parameters of an item. The parameter "depth" is the number of
+// loops around the item.
 func (b *builder) buildItem(it *Item, depth int, path []int) (shape uint32, params []uint64, err error) {
 	if len(it.Steps) > depth {
 		return 0, nil, wrong(path, strconv.Itoa(len(it.Steps))+" steps", "at most "+strconv.Itoa(depth)+", one for each loop around the item")

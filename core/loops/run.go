@@ -188,8 +188,8 @@ func (f *Folder) extendInnerLoop(c candidate) bool {
 }
 
 // continues reports whether a row begins a further iteration of a loop, or of an inner loop at the
-// end of its body. Such an inner loop is the last item of the body, the last item of that item, and
-// so on.
+// end of its body. Such an inner loop is the last item of the body, or the last item of this item,
+// and so on.
 func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]

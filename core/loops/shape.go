@@ -40,7 +40,7 @@ type shapes struct {
 	parts parts
 }
 
-// parts contains the memory of the lists in all shapes.
+// parts contains the memory in which the lists of all shapes are stored.
 type parts struct {
 	items pool[item]
 	steps pool[uint64]

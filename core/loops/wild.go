@@ -43,7 +43,7 @@ type cursor struct {
 	last trace.Addr
 }
 
-// next returns the next address. ok is false after the last address.
+// next returns the next address. The result ok is false after the last address.
 func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	delta, n := varint(s.packed[c.at:])
 	if n <= 0 {
@@ -54,8 +54,8 @@ func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	return c.last, true
 }
 
-// varint does the same as [binary.Varint], but without a branch for each byte. For irregular
-// differences, such branches would be mispredicted.
+// varint works like [binary.Varint], but without a branch for each byte. For irregular differences,
+// such branches would be mispredicted.
 func varint(b []byte) (delta uint64, n int) {
 	if len(b) >= 8 {
 		v := binary.LittleEndian.Uint64(b)
@@ -85,7 +85,7 @@ type habit struct {
 	seen  uint64 // number of rows seen so far
 	odd   uint64 // number of unpredicted rows with a new address difference
 	steps [rememberedSteps]uint64
-	next  uint8 // index of the oldest entry of steps
+	next  uint8 // index of the oldest element of the field "steps"
 	wild  bool
 }
 
@@ -212,8 +212,8 @@ const (
 	maxHabits   = 1 << 16 // maximum number of habits of references in other contexts
 )
 
-// contextsOf returns the context of each row. There must be no calls before the row with index
-// first.
+// contextsOf returns the context of each row. There must be no calls before the row with the index
+// "first".
 func (k *callTracker) contextsOf(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}

@@ -114,9 +114,10 @@ func (c *code) continues(b, next uint32) bool {
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label
 }
 
-// guarded reports whether only one thread executes block "next", a successor of block "check",
-// which tests whether this thread executes the guarded code. The result is true if a path leads
-// from "next" to the end of the guarded code and avoids the other successors of "check".
+// guarded reports whether only one thread executes block "next". This block is a successor of block
+// "check", which tests whether the current thread executes the guarded code. The result is true if
+// a path leads from "next" to the end of the guarded code and avoids the other successors of
+// "check".
 func (c *code) guarded(check, next uint32) bool {
 	key := [2]uint32{check, next}
 	is, ok := c.guards[key]

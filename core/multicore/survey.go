@@ -124,8 +124,8 @@ func (m *Reader) isPlain(block uint32) bool {
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// flushLimit returns the index of a row in the batch. The method step must call flush before it
-// processes this row.
+// flushLimit returns the index of the row, in the batch, before which the method "step" must call
+// flush.
 func (m *Reader) flushLimit(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()
@@ -452,7 +452,7 @@ func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	return false
 }
 
-// beginPhase starts to merge rows from the region buffer: the rows that each core executes.
+// beginPhase starts to merge the rows that the cores execute. These rows are in the region buffer.
 func (m *Reader) beginPhase() {
 	if m.tape.Rows() == 0 {
 		m.endPhase()

@@ -50,13 +50,13 @@ func (b *Body) Steady() Steady {
 	return s
 }
 
-// missBound returns a lower bound for the time of an iteration, which results from independent
-// misses. The window holds W micro-ops. A miss delays the later micro-ops in the window until its
-// value arrives, but overlaps with other misses in the window. If an iteration has M micro-ops and
-// n misses with a total latency of Λ cycles, n·W/M misses are in the window at a time. The
-// iteration then takes Λ/(n·W/M) cycles. If no other miss is in the window, the iteration takes Λ
-// cycles (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long
-// data cache misses).
+// missBound returns the lower bound that independent misses impose on the time of an iteration. The
+// window holds W micro-ops. A miss delays the later micro-ops in the window until its value
+// arrives, but overlaps with other misses in the window. If an iteration has M micro-ops and n
+// misses with a total latency of Λ cycles, n·W/M misses are in the window at a time. The iteration
+// then takes Λ/(n·W/M) cycles. If no other miss is in the window, the iteration takes Λ cycles (T.
+// Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long data cache
+// misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -72,13 +72,13 @@ func (b *Body) missBound() float64 {
 }
 
 // addTransferBound sets the lower bound from transfers of lines to the first level. Sequential
-// lines take the given number of cycles per iteration, and scattered lines are added. During a
-// transfer, loads and stores cannot access the first level. Accesses and transfers alternate, and
-// all other operations overlap with them. The time is therefore max(T_OL, T_nOL + T_data), as in
-// the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying performance
-// bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015, section
-// 3). If a core overlaps transfers with accesses, as AMD Zen does, T_data is a separate bound (J.
-// Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the Architecture Gap:
+// lines take the given number of cycles per iteration, and the cycles of scattered lines are added.
+// During a transfer, loads and stores cannot access the first level. Accesses and transfers
+// alternate, and all other operations overlap with them. The time is therefore max(T_OL, T_nOL +
+// T_data), as in the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying
+// performance bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015,
+// section 3). If a core overlaps transfers with accesses, as AMD Zen does, T_data is a separate
+// bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the Architecture Gap:
 // Abstracting Performance-Relevant Properties of Modern Server Processors, 2020).
 func (s *Steady) addTransferBound(b *Body, cycles float64) {
 	accesses := Body{Processor: b.Processor}

@@ -49,7 +49,7 @@ type recipe [][]Class
 // (X86ISelLowering.cpp).
 var (
 	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum ignores a NaN operand
-	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // as above, without a select instruction
+	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // the same without a select instruction
 	ofRound        = recipe{{ALU}, {FAdd}, {Round}}          // trunc(x ± 0.5), with the sign of x
 	ofOnes         = recipe{{Shift}, {ALU}, {IAdd}, {ALU, Shift}, {ALU}, {IAdd}, {Shift}, {IAdd}, {ALU}, {IMul}, {Shift}}
 	ofBlend        = recipe{{ALU, ALU}, {ALU}}        // x & mask | y &^ mask
@@ -63,8 +63,8 @@ var (
 	ofLongProduct  = recipe{{Shift, Shift}, {IMul, IMul, IMul}, {IAdd}, {Shift}, {IAdd}}
 )
 
-// replacedCost returns the cost of an instruction that the code's target does not have, so other
-// instructions replace it. The result "found" is false if the instruction is not replaced.
+// replacedCost returns the cost of an instruction that other instructions replace, because the
+// code's target does not have it. The result "found" is false if the instruction is not replaced.
 func (l *layout) replacedCost(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
 	if class == FMA && l.target.Lacks(trace.FMA) {
 		c, ok = l.p.productAndSum(of)

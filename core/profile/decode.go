@@ -155,7 +155,7 @@ func checkEnd(r, payload *codec.Decoder, next int, digest [32]byte) {
 }
 
 // decodeSection reads a section that the digest covers. The parameter "next" is the smallest index
-// in the list forms that this section may have. decodeSection returns the smallest index that the
+// in the list "forms" that this section may have. decodeSection returns the smallest index that the
 // next section may have.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	place := slices.IndexFunc(forms, func(f sectionForm) bool { return slices.Contains(f.tags, tag) })

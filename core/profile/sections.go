@@ -138,10 +138,10 @@ package profile
 //	segr  marked regions, and where they end, in the format of package analysis/regions
 //	END.  32 bytes: the digest
 //
-// A section whose tag begins in lower case is optional: readers may skip it and the digest does not
-// cover it. The digest is the SHA-256 of the tags, lengths and payloads of all other sections
-// before END. Sections are always written in the order above. Sections with the same tag are in the
-// order of their line sizes.
+// A section whose tag begins with a lower-case letter is optional: readers may skip it, and the
+// digest does not cover it. The digest is the SHA-256 of the tags, lengths and payloads of all
+// other sections before END. Sections are always written in the order above. Sections with the same
+// tag are in the order of their line sizes.
 //
 // For example, a profile of two accesses to one line, read from a din trace, begins with
 //

@@ -284,7 +284,7 @@ func (c *Core) checkStacks(most uint64, estimated bool) error {
 	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
 }
 
-// checkOf calls the method check if distances are exact. If distances are estimated, checkOf
+// checkOf calls the method "check" if distances are exact. If distances are estimated, checkOf
 // instead checks that the table is empty.
 func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	if !estimated {

@@ -186,7 +186,8 @@ func cutList[T any](list []T, from int) (part, rest []T) {
 }
 
 // checkSites checks that the counts of all sites add up exactly to the histogram of their line
-// size, in each bin and in the number of first accesses. It checks the same for the objects.
+// size, in each bin and in the number of first accesses. It checks the counts of the objects in the
+// same way.
 func (p *Profile) checkSites() error {
 	s := p.Sites
 	if s == nil {

@@ -119,7 +119,8 @@ func (t *Timeline) code(c *coder) {
 	})
 }
 
-// checkTimeline checks that the windows cover the run, and that they add up to its counts.
+// checkTimeline checks that the windows cover the run, and that their counts add up to the counts
+// of the run.
 func (p *Profile) checkTimeline() error {
 	t := p.Timeline
 	if t == nil {

@@ -15,8 +15,8 @@ const (
 	InB         // the row is only in table B
 )
 
-// The key and the texts of the column that states which table contains a row: for tables in
-// general, and for tables of problems.
+// These variables define the column that states which table contains a row. statuses is for tables
+// in which each row describes a problem, and sides is for all other tables.
 var (
 	sides    = sideWords{"in", [...]string{InBoth: "both", InA: "A", InB: "B"}}
 	statuses = sideWords{"status", [...]string{InBoth: "remaining", InA: "fixed", InB: "new"}}
@@ -329,7 +329,7 @@ func (j *Joined) shownCells() (cells []int) {
 	return cells
 }
 
-// isShown reports whether a compared cell is shown. This is the case if it is a number in at least
+// isShown reports whether a compared cell is shown. A cell is shown if it is a number in at least
 // one table, or a text that differs between the tables.
 func (r *JoinedRow) isShown(cell int) bool {
 	if r.A[cell].kind == noneKind && r.B[cell].kind == noneKind {

@@ -52,7 +52,7 @@ type bus struct {
 	msi     bool
 	members []*level
 	shift   uint // coherence is maintained for lines of 1 << shift bytes, the largest line size of the members and of the caches above them
-	unit    uint // binary logarithm of the smallest line size on the bus
+	unit    uint // binary logarithm of the smallest line size of the caches on the bus
 	lines   lineTable
 	pruneAt int // number of lines in the table at which unused lines are removed
 

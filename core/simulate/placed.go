@@ -116,9 +116,9 @@ func (p *placed) resident() uint64 {
 	return lines
 }
 
-// tree implements tree-PLRU. The ways of a set, a power of two, are the leaves of a binary tree.
-// Nodes are numbered from 1: node n has the children 2n and 2n+1, and way w is node ways+w. The bit
-// of each inner node selects the half from which a line is evicted.
+// tree implements tree-PLRU. The ways of a set, whose number is a power of two, are the leaves of a
+// binary tree. Nodes are numbered from 1: node n has the children 2n and 2n+1, and way w is node
+// ways+w. The bit of each inner node selects the half from which a line is evicted.
 type tree struct {
 	placed
 	// whether a node selects the half with the higher way numbers; each set has one element per way,

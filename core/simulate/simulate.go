@@ -328,8 +328,8 @@ type Simulator struct {
 	now      *core  // core of the current reference; nil if unknown
 	thread   uint32 // number of the thread that runs on the core now
 	threaded bool   // whether the trace has threads
-	// levels whose caches are shared by some, but not all, cores; an event that another core causes in
-	// such a level counts for the core of the last reference
+	// levels whose caches some, but not all, cores share; an event that another core causes in such
+	// a cache is counted for the last core that used the cache
 	partly       []int
 	bytes, limit uint64
 

@@ -14,8 +14,8 @@ type watch struct {
 	causes   *causes
 	bound    *bound
 	parts    *parts
-	// prefetches wait until the levels above have inserted their lines, because this level or a
-	// level below is inclusive
+	// whether prefetches wait until the levels above have inserted their lines, because this level
+	// or a level below is inclusive
 	waits bool
 
 	observe func(observation) // if not nil, observe is called for every demand access and prefetch of a level with sub-blocks

@@ -31,7 +31,7 @@ import (
 type Coherent struct {
 	near  topArray
 	array [topLines]trace.Line
-	used  int   // number of lines in array
+	used  int   // number of lines in the field "array"
 	holes holes // the live stamps that belong to holes
 	ways  ways  // the lists of entries for each set
 	lost  int   // number of lines that are invalid now

@@ -35,8 +35,8 @@ func (m *Coherent) fillableHoles(line trace.Line) (mask uint32) {
 	return m.ways.numbers.withUncounted(mask)
 }
 
-// withUncounted adds the bits of all numbers of sets that n does not contain to a mask, unless the
-// mask is zero. The mask represents the numbers of sets for which an access filled a hole.
+// withUncounted completes a mask of the numbers of sets for which an access filled a hole. If the
+// mask is not zero, withUncounted sets the bits of all numbers of sets that n does not contain.
 func (n SetNumbers) withUncounted(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)

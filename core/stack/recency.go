@@ -24,13 +24,13 @@ import "slices"
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line number, so a list also
-// shows which newer lines share a set if there are more sets. If a number of sets has no lists,
-// each of its sets consists of several sets with lists, and the depth is the sum of the positions
-// in their lists. If a line is first in one of these lists, no other line of its set has moved
-// since the move that its entry records. As long as fewer than MaxWays lines of a list are newer
-// than a line, this list is sufficient to count the line for all larger numbers of sets. Only
-// deeper lines need the list for the next larger number of sets, which is created when a list
-// overflows. Before a list overflows, it contains every line of its set.
+// shows which of the newer lines share a set with a line if there are more sets. If a number of
+// sets has no lists, each of its sets consists of several sets with lists, and the depth is the sum
+// of the positions in their lists. If a line is first in one of these lists, no other line of its
+// set has moved since the move that its entry records. As long as fewer than MaxWays lines of a
+// list are newer than a line, this list is sufficient to count the line for all larger numbers of
+// sets. Only deeper lines need the list for the next larger number of sets, which is created when a
+// list overflows. Before a list overflows, it contains every line of its set.
 //
 // All pending accesses are processed for one number of sets before any access is processed for
 // the next number of sets. The lists for this number of sets then stay in the processor's
@@ -43,7 +43,7 @@ type recency struct {
 
 	visits   []visit                            // pending visits, if the lists follow falls
 	accesses []access                           // pending accesses, if the lists follow accesses
-	lists    []lists                            // the existing lists, in the order of the slice kept
+	lists    []lists                            // the existing lists, in the order of the slice "kept"
 	depths   [setBits + 1][2 * depthRoom]uint64 // the counts of marked lines begin at index depthRoom
 
 	sink uint64 // prevents the compiler from removing loads that only prefetch
@@ -52,11 +52,11 @@ type recency struct {
 // visit describes a visit to a set, which either counts the lines that are newer than a line, or
 // moves the line to the front.
 type visit struct {
-	// entries with this number or a higher number are newer than the line; never: the line was never
-	// in the lists
+	// entries with this number or a higher number are newer than the line; the constant "never" if
+	// the line was never in the lists
 	after uint32
 	now   uint32 // number of the move; 0 if the visit counts newer lines
-	line  uint32 // the last bits of the line number, optionally with the flag marked
+	line  uint32 // the last bits of the line number, optionally with the flag "marked"
 	above uint64 // number of lines in the top array that must be added to the count, in lanes
 }
 
@@ -65,7 +65,7 @@ type visit struct {
 type access struct {
 	after uint32 // as in the type "visit"
 	now   uint32 // number of the move
-	line  uint32 // the last bits of the line number, optionally with the flag uncounted or marked
+	line  uint32 // the last bits of the line number, optionally with the flag "uncounted" or "marked"
 	lanes uint64 // numbers of newer lines in the lanes of [recency.finer]; 0 until they have been counted
 }
 
@@ -250,9 +250,9 @@ func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	return stay
 }
 
-// countAt counts the depths of a line. In its list, n entries are newer than the line, and n
-// is less than MaxWays. The parameter "lanes" contains the number of newer entries in the
-// line's set for each larger number of sets.
+// countAt counts the depths of a line. In the line's list, n entries are newer than the line, and n
+// is less than MaxWays. The parameter "lanes" contains the number of newer entries in the line's
+// set for each larger number of sets.
 func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
 	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, depthOffset(v.line)
 	r.depths[a][n+int(above>>((a-1)*laneBits)&laneMask)+apart]++

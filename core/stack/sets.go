@@ -194,8 +194,8 @@ func (m *Sets) renumberMoves() {
 }
 
 // scanMoves works like [Exact]'s scan, but also queues a hit in the top array if a different line
-// of the same set has been accessed since the line's last access. The depth of such a hit is
-// counted by the lists, in which its line moves.
+// of the same set has been accessed since the line's last access. The line of such a hit moves in
+// the lists, which count the depth of the hit.
 func (m *Sets) scanMoves(whole *[MaxWays]uint64, lines []trace.Line, out []uint32) (queued int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	latest := m.latest
@@ -520,8 +520,8 @@ func (t *tally) single(row *[MaxWays]uint64) {
 	}
 }
 
-// combine adds the counts of the top array and the counts of the lists. The parameter "at" is
-// the index in recency.depths at which these counts begin.
+// combine adds the counts of the top array and the counts of the lists. The parameter "at" is the
+// index in recency.depths at which the counts of the lists begin.
 func (t *nearTally) combine(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {

@@ -33,11 +33,11 @@ type Shelved struct {
 	sets   *shelvedSets // the depths in sets; nil if they are not counted
 
 	touched []firstTouch // touches of the segment that was joined last, sorted by line
-	found   []uint32     // the previous stamp of each line of the segment, or fresh, in the order of touches
+	found   []uint32     // the previous stamp of each line of the segment, or "fresh", in the order of touches
 	at      int          // number of touches whose distances are known
 	failed  error
 
-	adoptLines int // approximate number of lines that adopt reads at a time
+	adoptLines int // approximate number of lines that the method Adopt reads at a time
 }
 
 type firstTouch struct {
@@ -307,8 +307,8 @@ func (m *Exact) positionOf(line trace.Line) uint32 {
 }
 
 // collect appends the lines from first to last whose stamps are in [begin, end), in any order, with
-// their positions in the stack. If the parameter "end" equals fresh, the lines of the top array,
-// which have no stamps, are included.
+// their positions in the stack. If the parameter "end" equals the constant "fresh", the lines of
+// the top array, which have no stamps, are included.
 func (m *Exact) collect(to []firstTouch, first, last trace.Line, begin, end uint32) []firstTouch {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -503,9 +503,9 @@ const (
 	stampsOfLine = 9
 )
 
-// plausible returns an error if the numbers in a state are too large for its number of blocks, or
-// if the last block is not in the spill store. Blocks of a run are written in order, so the other
-// blocks should also be in the store.
+// plausible returns an error if the numbers in a state are too large for the state's number of
+// blocks, or if the last block is not in the spill store. Blocks of a run are written in order, so
+// the other blocks should also be in the store.
 func (m *Shelved) plausible(next uint32) error {
 	blocks := uint64(m.blocks)
 	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||

@@ -32,8 +32,8 @@ type dineroCache struct {
 	level  int
 	kind   byte
 	cache  hierarchy.Cache
-	allocs string // value of the option walloc, a letter
-	backs  string // value of the option wback, a letter
+	allocs string // value of the option walloc (a letter)
+	backs  string // value of the option wback (a letter)
 }
 
 type dineroParser struct {

@@ -122,7 +122,7 @@ type roller struct {
 	code func(loops.Reference) Code
 }
 
-// rollList rolls the loops in a list. The argument depth is the number of loops around the list.
+// rollList rolls the loops in a list. The argument "depth" is the number of loops around the list.
 func (w *roller) rollList(items []loops.Item, depth int) (out []loops.Item, origins []origin) {
 	number := 0
 	for i := range items {
@@ -211,7 +211,7 @@ func sameSteps(a, b *loops.Item) bool {
 }
 
 // unroll undoes the unrolling of an innermost loop: it replaces the copies of each reference by the
-// first copy. The argument depth is the number of loops around the loop.
+// first copy. The argument "depth" is the number of loops around the loop.
 func (w *roller) unroll(l *loops.Item, depth int) {
 	classes := w.classes(l)
 	most := 0
@@ -312,7 +312,7 @@ func (w *roller) foldCopies(l *loops.Item, classes []class, depth int, copies ui
 }
 
 // mergeRemainders finds remainder iterations and peeled iterations outside the loops of a list, and
-// adds them to the loops. The argument depth is the number of loops around the list.
+// adds them to the loops. The argument "depth" is the number of loops around the list.
 func (w *roller) mergeRemainders(items []loops.Item, origins []origin, depth int) ([]loops.Item, []origin) {
 	number := 0
 	for i := 0; i < len(items); i++ {
@@ -358,7 +358,7 @@ func (w *roller) mergeRemainders(items []loops.Item, origins []origin, depth int
 
 // leafInIteration returns the reference of a leaf of a loop's body in a single iteration, which may
 // precede the first iteration or follow the last iteration. The result is a leaf outside the loop.
-// The argument depth is the number of loops around the loop.
+// The argument "depth" is the number of loops around the loop.
 func leafInIteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
 	it, by := *leaf, stepAt(leaf, depth)
 	it.Steps = nil

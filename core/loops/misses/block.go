@@ -50,8 +50,8 @@ type leaf struct {
 	bytes uint64
 	wild  bool
 	step  uint64 // change of the leaf's address per iteration of the loop
-	// a power of two, at most the line size: in one iteration, all addresses of the leaf are equal
-	// modulo grain
+	// a power of two, at most the line size: all addresses of the leaf in one iteration are equal
+	// modulo this number
 	grain uint64
 }
 
@@ -200,7 +200,7 @@ func (b *block) sameLineIterations(cur []uint64, limit uint64) uint64 {
 	return limit
 }
 
-// sameLineIterations does the same as [block.sameLineIterations] for a single reference whose
+// sameLineIterations works like [block.sameLineIterations], but for a single reference whose
 // address changes.
 func (l *leaf) sameLineIterations(cur []uint64, limit uint64) uint64 {
 	in := cur[l.param] & (l.grain - 1)
@@ -220,8 +220,8 @@ func (s *span) join(o span) {
 	s.first, s.last = min(s.first, o.first), max(s.last, o.last)
 }
 
-// sweep extends a span to all bytes that it covers while it moves by the given number of steps. ok
-// is false if the span would leave the address space.
+// sweep extends a span to all bytes that it covers while it moves by the given number of steps. The
+// result ok is false if the span would leave the address space.
 func (s *span) sweep(step, steps uint64) (ok bool) {
 	if step == 0 || steps == 0 {
 		return true
@@ -244,7 +244,8 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 }
 
 // hullOf computes a span for each reference in a node with the given parameters. The span contains
-// all bytes that the reference accesses. ok is false if a span would leave the address space.
+// all bytes that the reference accesses. The result ok is false if a span would leave the address
+// space.
 //
 // If all iterations of a loop have the same trip counts, the result is the span of the first
 // iteration, swept over all iterations. If inner trip counts vary, the result is the union of the

@@ -228,8 +228,8 @@ type origin struct {
 	node        int
 }
 
-// originOf returns the address of leaf l in the first iteration of a loop. It appends to the slice
-// dims the loops in which this address changes.
+// originOf returns the address of leaf l in the first iteration of a loop. It appends the loops in
+// which this address changes to the slice "dims".
 func (b *block) originOf(p []uint64, at, l int, dims *[]dimension) (to origin, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return origin{}, false

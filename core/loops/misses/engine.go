@@ -291,8 +291,7 @@ func (e *engine) runLoop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// Each of the next n - 1 iterations begins with the cache state that this iteration
-			// leaves.
+			// Each of the next n - 1 iterations begins with the state that this iteration leaves.
 			e.note(n)
 			outside := e.weight
 			e.setWeight(outside * (n - 1))
@@ -344,7 +343,7 @@ func (e *engine) runLeaves(b *block, cur []uint64, iterations uint64, at int) {
 	}
 }
 
-// runLeavesFewWays does the same as runLeaves for a cache with few ways, but without the queue.
+// runLeavesFewWays works like runLeaves, but only for a cache with few ways, and without the queue.
 func (e *engine) runLeavesFewWays(b *block, cur []uint64, iterations uint64, at int) {
 	e.flush()
 	f, t, ways := e.few, &e.tally, e.few.ways

@@ -187,8 +187,8 @@ func (l *layout) formOf(n loops.Node) form {
 	return f
 }
 
-// addFlats adds the body of a loop that contains only references and events. ok is false for any
-// other loop.
+// addFlats adds the body of a loop that contains only references and events. The result ok is false
+// for any other loop.
 func (l *layout) addFlats(n loops.Node) (ok bool) {
 	for i := range n.Len() {
 		item, steps := n.Item(i)
@@ -212,7 +212,7 @@ func (l *layout) flatOf(n loops.Node) flatReference {
 	return flatReference{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
-// joinFlat does the same as joinLoop for a short loop over references that runs at least once.
+// joinFlat works like joinLoop, but only for a short loop over references that runs at least once.
 func (l *layout) joinFlat(f *form, p []uint64, seen *extents) {
 	trips, p := p[0], p[1:]
 	for i := range l.flats[f.first : f.first+f.items] {
@@ -252,8 +252,8 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 	e.uses[ref] += times
 }
 
-// extend does the same as join, but does not count uses. Most spans lie within the known extents,
-// so extend avoids unnecessary stores.
+// extend works like join, but does not count uses. Most spans lie within the known extents, so
+// extend avoids unnecessary stores.
 func (e *extents) extend(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {

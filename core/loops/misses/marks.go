@@ -131,7 +131,8 @@ func (p *page) mask(word, first, last int) uint64 {
 	return bits
 }
 
-// firstUnmarked returns the first unmarked line of a span. If all lines are marked, found is false.
+// firstUnmarked returns the first unmarked line of a span. If all lines are marked, the result
+// "found" is false.
 func (m *marks) firstUnmarked(s span) (line trace.Line, found bool) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))

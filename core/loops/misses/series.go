@@ -208,8 +208,9 @@ func (s *series) save(e *engine, n int, b *block, at int) {
 	e.writeState()
 }
 
-// isProgression reports whether the block that ends at mark n took the same decisions as the
-// previous block, and continues the progression of the blocks before it.
+// isProgression reports whether the simulation made the same decisions in the block that ends at
+// mark n as in the previous block, and whether this block continues the progression of the blocks
+// before it.
 func (s *series) isProgression(e *engine, n int) bool {
 	a, b, c := s.marks[n-2], s.marks[n-1], s.marks[n]
 	if !slices.Equal(e.notes[a.notes:b.notes], e.notes[b.notes:c.notes]) ||
@@ -398,8 +399,8 @@ func (s *series) keepsOrder(e *engine, last uint64) bool {
 	return true
 }
 
-// reaches reports whether the progression from a to b reaches c after the given number of steps,
-// and contains only valid line numbers.
+// reaches reports whether the progression that begins with a and b reaches c after the given number
+// of steps, and contains only valid line numbers.
 func reaches(a, b, c []uint64, steps uint64) bool {
 	if len(a) != len(b) || len(a) != len(c) {
 		return false
@@ -509,7 +510,7 @@ func (o *orderChecker) isKept(a, b []uint64, steps uint64) bool {
 	return true
 }
 
-// isKeptInterleaved does the same as isKept for interleaved lines that move by different amounts.
+// isKeptInterleaved works like isKept, but for interleaved lines that move by different amounts.
 func (o *orderChecker) isKeptInterleaved(a, b []uint64, steps uint64) bool {
 	o.used = o.used[:0]
 	for i, line := range a {

@@ -68,7 +68,7 @@ const mostRegions = 64
 type timeCollector struct {
 	cores, levels int
 	program       func() *trace.Program // returns the part of the program that is known so far
-	base          *timeCollector        // the counts of the pass with one core; nil in the pass with one core
+	base          *timeCollector        // the counts of the pass with one core; nil in that pass
 	weights       []float64             // cycles per execution of each block with one core; nil if unknown
 
 	blocks, sites int        // numbers of blocks and sites in the program so far

@@ -63,7 +63,7 @@ type state struct {
 }
 
 // predictedAddr returns the predicted address of the next row with this form. The parameter
-// previous is the address of the previous reference.
+// "previous" is the address of the previous reference.
 func (s *state) predictedAddr(previous uint64) uint64 {
 	if s.pick {
 		return previous + s.link
@@ -118,8 +118,8 @@ func (c *coder) reset(s *state, n uint32) {
 	*s = state{last: v.addr, page: c.page, next: n, other: n, site: x.site, bytes: v.bytes, marks: x.marks, kind: x.kind, arg: v.arg, pc: v.pc}
 }
 
-// learn adapts the prediction after a mispredicted address. The parameter previous is the
-// address of the previous reference.
+// learn adapts the prediction after a mispredicted address. The parameter "previous" is the address
+// of the previous reference.
 func (s *state) learn(addr, previous uint64) {
 	d := addr - s.last
 	switch {

@@ -30,7 +30,7 @@ type track struct {
 	parallel bool
 	total    uint64 // number of executions
 	data     []byte
-	anchors  []int // position, in data, of every execution whose number is a multiple of anchorInterval
+	anchors  []int // position, in the field "data", of every execution whose number is a multiple of anchorInterval
 	shapes   []shape
 	encode   []addressPredictor // by shape: the address predictor for encoding
 	last     int                // number of the shape of the last execution
@@ -203,7 +203,7 @@ const mostTried = 64
 // cursor reads a track's executions in ascending order, and can skip executions.
 type cursor struct {
 	next   uint64 // number of the next execution
-	at     int    // position of this execution in data
+	at     int    // position of this execution in the data of the track
 	decode []addressPredictor
 }
 

@@ -204,7 +204,7 @@ func (a *analysis) finish(s *array) {
 	}
 }
 
-// sorted returns the numbers from 0 to n-1, sorted with the function compare. The sort is stable.
+// sorted returns the numbers from 0 to n-1, sorted with the function "compare". The sort is stable.
 func sorted(n int, compare func(i, j int) int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -461,7 +461,7 @@ func sortByLastUse(touches []touch, arrays []array) []array {
 	return list
 }
 
-// storeLevels stores the counts at the level of loop l in each leaf.
+// storeLevels stores, in each leaf, the counts at the level of loop l.
 func (a *analysis) storeLevels(l *loop, touches []touch) {
 	for i := range touches {
 		t := &touches[i]

@@ -144,7 +144,7 @@ func (a *analysis) firstSet(c *context, s *array, i int) uint64 {
 }
 
 // movesAs reports whether two leaves have the same innermost loop and move by the same stride in
-// it.
+// this loop.
 func (l *leaf) movesAs(m *leaf) bool {
 	return l.within == m.within && l.step(l.within.depth) == m.step(l.within.depth)
 }

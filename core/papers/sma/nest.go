@@ -157,7 +157,7 @@ type dim struct {
 type section struct {
 	span  span
 	first uint64 // address of the first access
-	dims  []dim  // in ascending order of step; loops whose accesses leave no gaps are included in field "run" instead
+	dims  []dim  // in ascending order of step; loops whose accesses leave no gaps are included in the field "run" instead
 	run   float64
 	lines float64
 
