@@ -46,8 +46,8 @@ type lane struct {
 	stream Stream
 
 	// The rows of batch from index "at" onwards have been read from the stream, but are not ordered
-	// yet. kinds contains the kinds of the batch. The field "waiting" is the number of rows
-	// directly before index "at" that are ordered, but have not been copied yet.
+	// yet. kinds contains the kinds of the rows of the batch. The field "waiting" is the number of
+	// rows directly before index "at" that are ordered, but have not been copied yet.
 	batch     *trace.Batch
 	kinds     []trace.Kind
 	at        int

@@ -150,7 +150,7 @@ func (s *flowSums) add(events, transfers uint64) {
 	s.transfers.add(transfers)
 }
 
-// isNear reports whether the difference between two sums is at most the parameter slack.
+// isNear reports whether the difference between two sums is at most the parameter "slack".
 func (s *flowSums) isNear(other flowSums, slack uint64) bool {
 	return s.events.isNear(other.events, slack) && s.transfers.isNear(other.transfers, slack)
 }
@@ -159,7 +159,7 @@ func (c *counter) isNear(other counter, slack uint64) bool {
 	return c.over == other.over && max(c.n, other.n)-min(c.n, other.n) <= slack
 }
 
-// checkFlows checks flows, and adds their counts to the parameter sum.
+// checkFlows checks flows, and adds their counts to the parameter "sum".
 func (p *Profile) checkFlows(flows []Flow, bytes uint64, sum *flowSums) error {
 	for i, f := range flows {
 		ordered := i == 0 || flows[i-1].From < f.From || flows[i-1].From == f.From && flows[i-1].To < f.To

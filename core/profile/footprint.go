@@ -95,7 +95,8 @@ func (f *Footprint) Check() error {
 		}
 		sum += a.Sum
 	}
-	// At every access, all lines except the accessed line are absent.
+	// At every access, all lines except the accessed line are absent, so the lengths of all
+	// absences add up to Accesses × (Lines - 1).
 	if !ok || sum != f.Accesses*(f.Lines-1) && f.Accesses > 0 {
 		return &CheckError{"the counts of the footprint are not consistent"}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// layout contains the properties of a tree for one line size. They are computed before the
-// simulation.
+// layout contains the properties of a tree for one line size. These properties are computed before
+// the simulation.
 type layout struct {
 	tree   *loops.Tree
 	blocks *blocks

@@ -331,7 +331,7 @@ func (g *gatherer) flush() {
 // window counts the stack distances of one execution, or of a group of executions.
 type window struct {
 	number uint64
-	raw    []uint32 // distances that have not been added to counts yet
+	raw    []uint32 // distances that have not been added to the field "counts" yet
 	counts []count  // counts in ascending order of distance
 }
 
@@ -340,7 +340,8 @@ type count struct {
 	n        uint64
 }
 
-// mostRaw is the minimum number of distances that are collected before they are added to counts.
+// mostRaw is the minimum number of distances that are collected before they are added to the field
+// "counts".
 const mostRaw = 256
 
 func (w *window) add(distance uint32) {
@@ -349,7 +350,7 @@ func (w *window) add(distance uint32) {
 	}
 }
 
-// fold adds the distances in raw to counts, and empties raw.
+// fold adds the distances in the field "raw" to the field "counts", and empties "raw".
 func (w *window) fold() {
 	slices.Sort(w.raw)
 	var fresh []count
