@@ -335,7 +335,7 @@ type layout struct {
 	separator byte
 	count     int        // number of fields in a line; 0 until the header has been read
 	at        [known]int // index of the field for each column; -1 if there is no such field
-	column    [most]int  // the column for each field; if the field is ignored, the constant "known"
+	column    [most]int  // the column of each field, or known if the field is ignored
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
@@ -393,8 +393,7 @@ func separatorOf(header []byte) byte {
 	return ','
 }
 
-// columnOf returns the column with the given name. If the name is not recognised, columnOf returns
-// the constant "known".
+// columnOf returns the column with the given name, or known if there is no such column.
 func columnOf(name []byte) int {
 	letters := make([]byte, 0, len(name))
 	for _, c := range name {
@@ -432,7 +431,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 type Writer struct {
 	w     io.Writer
 	text  []byte
-	has   trace.Header // the trace's header at the time when the header line was written; it determines the columns
+	has   trace.Header // copy of the trace's header, made when the header line was written; it determines the columns
 	begun bool
 }
 

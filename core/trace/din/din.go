@@ -54,8 +54,8 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 
 // plain reads lines that consist of a label 0 to 2, one blank, and an address with or without 0x.
 // At the first line of a different form, it stops, and returns the number of bytes read and the
-// number of rows in b. The code is written in a form in which the compiler can prove that indices
-// into s are in range, and omits bounds checks.
+// number of rows in b. The form of the code allows the compiler to prove that indices into s are in
+// range, and to omit bounds checks.
 func plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds := b.Kind[:len(addrs)]

@@ -53,7 +53,7 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "lackey", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// other is the element of kinds for a byte that is not the letter of a kind.
+// other marks the bytes in the table "kinds" that are not the letter of a kind.
 const other = 0xff
 
 // kinds maps the letter of a kind, XORed with a blank, to the kind. In a line of lackey, the letter

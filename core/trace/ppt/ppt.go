@@ -138,7 +138,7 @@ func (p *parser) resumes(what lineKind) bool {
 	return p.blocks != nil && p.blocks.called && (what == load || what == store)
 }
 
-// row writes the row for a line, unless the line has no row.
+// row writes the row that represents a line, if there is one.
 func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, label []byte) (int, *trace.SyntaxError) {
 	switch what {
 	case load, store:
@@ -157,8 +157,9 @@ func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, la
 	return row, nil
 }
 
-// entry writes the row for the entry of a block, if block entries are selected. The row is always
-// necessary, because blocks list no sites from which the entry could be inferred.
+// entry writes the row for the entry of a block, if block entries are selected. In other formats, a
+// reader can infer the entry from the sites that the block lists. Here, blocks list no sites, so
+// the row is always necessary.
 func (p *parser) entry(b *trace.Batch, row int, block uint32) int {
 	kind := trace.BlockEntry
 	if !p.kinds.Has(kind) {
@@ -244,8 +245,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 }
 
 const (
-	// mostBlocks limits the memory that the reader needs for a file that has many different labels,
-	// because it is not a trace.
+	// mostBlocks limits the number of blocks, and thus the memory that the reader needs for a file
+	// that is not a trace but contains many different labels.
 	mostBlocks = 1 << 20
 	// deepest is the maximum number of nested calls that the reader tracks. If more calls are nested,
 	// for example because a trace lacks the ends of blocks, the reader forgets the outermost calls.
@@ -259,13 +260,13 @@ type blocks struct {
 	program   trace.Program
 	functions map[string]uint32
 	labels    map[string]uint32 // the first part of each block, by label
-	parts     []part            // data of all parts of all blocks
+	parts     []part            // the parts of all blocks
 	open      []uint32          // the parts in execution, outermost first
 	// whether a nested block has ended since the last reference of the innermost open block
 	called bool
 }
 
-// part is a part of a block. The tables of the program contain the rest of its data.
+// part contains the data about a part of a block that the tables of the program do not contain.
 type part struct {
 	first uint32    // number of the block's first part
 	next  uint32    // number of the block's next part; 0 if it does not exist yet
@@ -322,8 +323,8 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 }
 
 // end ends the innermost execution of the block with the given label, and all executions nested in
-// it. Because the trace does not contain the ends of the nested executions, a jump must have ended
-// them.
+// it. The trace does not contain the ends of these nested executions, for example because a jump
+// has left several blocks at once.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {

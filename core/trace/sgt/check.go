@@ -310,7 +310,7 @@ func Look(r *Reader) (*Survey, error) {
 // errNotStream reports that the caller passed a reader that does not read a whole file.
 var errNotStream = errors.New("sgt: cannot check or pre-scan a part of a trace; use a reader of the whole file")
 
-// finish adds the data that the reader has collected from all frames.
+// finish completes the survey with the data that the reader has collected from all frames.
 func (s *Survey) finish(r *Reader, in *stream, threads map[uint32]*ThreadSurvey) {
 	for _, t := range threads {
 		s.Threads = append(s.Threads, *t)
@@ -442,8 +442,7 @@ func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err er
 }
 
 // countRun returns the number of rows of n expected steps. Expected steps do not change the
-// predicted order of blocks, so the sequence of steps repeats as soon as its first block is reached
-// again.
+// predictions, so the sequence of steps repeats as soon as it reaches its first block again.
 func (d *decoder) countRun(n uint64) (rows uint64, err error) {
 	blocks := d.blocks.all
 	first := blocks[d.before].next()

@@ -144,9 +144,9 @@ func (d *decoder) shortDifferences(i int) int {
 }
 
 // fillByRow writes the rows for the values in the queue row by row. This is the fastest method in
-// native code. In irregular code, the processor cannot predict which values were mispredicted, and
-// a mispredicted branch costs as much as several values. Therefore only a single branch depends on
-// the trace: the branch for mispredicted values.
+// native code. In irregular code, the processor cannot foresee for which values the trace contains
+// a misprediction, and a mispredicted branch costs as much time as several values. Therefore only a
+// single branch depends on the trace: the branch for mispredicted values.
 //
 // fillByRow is one function with [difference] inlined by hand, so that its state stays in
 // registers. If it consisted of several functions, the calls would take a quarter of the run time.

@@ -152,7 +152,8 @@ func (e *early) copyRows(c *columns, row int) int {
 }
 
 // runEarly copies rows from a lane to c, until a different lane has the next row or c is full. The
-// rows were decoded in advance. The result mayContinue reports whether the lane may continue.
+// rows were decoded in advance. The result mayContinue reports whether the lane may return further
+// rows.
 func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, mayContinue bool) {
 	e := l.early
 	for row < len(c.addr) {

@@ -82,17 +82,17 @@ type Tables struct {
 // or in which a block has more than [MaxValues] values, because tables cannot describe such
 // programs.
 func (t *Tables) Append(dst []byte, h trace.Header) []byte {
-	_ = t.each(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
+	_ = t.writeFrames(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
 		dst = AppendFrame(dst, tag, body)
 		return nil
 	})
 	return dst
 }
 
-// each calls the function "put" with the tag and body of each frame that describes the new parts of
-// a header. If the parameter "ordered" is false, modules are omitted, because tables require that
-// the sites are in the order of the blocks.
-func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
+// writeFrames calls the function "put" with the tag and the body of each frame that is needed to
+// describe the new parts of a header. If the parameter "ordered" is false, modules are omitted,
+// because tables require that the sites are in the order of the blocks.
+func (t *Tables) writeFrames(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {
 		if err == nil {
@@ -110,7 +110,7 @@ func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []
 	for ordered && (t.modules < len(p.Modules) || t.blocks < len(p.Blocks) || t.functions < len(p.Functions)) {
 		add(tagModule, AppendModule(nil, t.nextModule(p)))
 	}
-	t.eachObjects(p, add)
+	t.writeObjects(p, add)
 	for _, th := range p.Threads {
 		if i := slices.IndexFunc(t.threads, func(old trace.Thread) bool { return old.Number == th.Number }); i < 0 {
 			t.threads = append(t.threads, th)
@@ -256,9 +256,9 @@ func (t *Tables) canSplit(p *trace.Program, functions, blocks int) bool {
 	return true
 }
 
-// eachObjects writes the addresses of each module's objects if one of these addresses is new or has
-// changed.
-func (t *Tables) eachObjects(p *trace.Program, add func(tag string, body []byte)) {
+// writeObjects writes the addresses of a module's objects if at least one of these addresses is new
+// or has changed.
+func (t *Tables) writeObjects(p *trace.Program, add func(tag string, body []byte)) {
 	for module, first := range t.moduleOf {
 		end := t.objects
 		if module+1 < len(t.moduleOf) {

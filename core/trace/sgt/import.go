@@ -26,7 +26,7 @@ type Importer struct {
 	known   knownBlocks
 	ticket  uint64       // ticket of the last row
 	values  [2]uint64    // values of the last row
-	told    trace.Header // the header whose facts were written last
+	told    trace.Header // the last header whose facts were written
 }
 
 // NewImporter returns an Importer that writes a container for a converted trace.
@@ -170,7 +170,7 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 			block = p.Sites[b.Site[i]].Block
 		}
 		turned := m.thread == nil || m.thread.number != thread
-		if turned || entry || !m.running.continues(block) {
+		if turned || entry || !m.running.isContinuedBy(block) {
 			if err := m.endExecution(); err != nil {
 				return err
 			}
@@ -190,8 +190,8 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 	return nil
 }
 
-// continues reports whether a reference of the given block belongs to the current execution.
-func (e *execution) continues(block uint32) bool {
+// isContinuedBy reports whether a reference of the given block belongs to the current execution.
+func (e *execution) isContinuedBy(block uint32) bool {
 	return e.begun && e.entry && e.block == block && len(e.values) <= MaxValues-2
 }
 

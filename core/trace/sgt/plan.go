@@ -39,12 +39,12 @@ type planRow struct {
 	more  uint64 // constant that is added to the value in Arg
 }
 
-// rowForm specifies a further effect that a value has on a row.
+// rowForm specifies whether a value determines the size or the existence of a row.
 type rowForm uint8
 
 const (
 	onlyRow     rowForm = iota
-	sizedRow            // Bytes is the value with the number arg
+	sizedRow            // the row's size in bytes is the value with number arg
 	unlessGoing         // the row exists only if the value with number addr is 0
 )
 
@@ -79,7 +79,7 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	made := plan{scales: layoutOf(sites).scales}
 	if b.Flags&trace.Synthetic == 0 {
 		p.blockRow(&made, trace.BlockEntry, number)
-		if !p.kinds.Has(trace.BlockEntry) && !slices.ContainsFunc(sites, accesses) {
+		if !p.kinds.Has(trace.BlockEntry) && !slices.ContainsFunc(sites, impliesEntry) {
 			p.blockRow(&made, trace.BareBlock, number)
 		}
 	}
@@ -101,8 +101,8 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	return made
 }
 
-// accesses reports whether the rows of a site show that the site's block was entered.
-func accesses(s trace.Site) bool { return s.Kind <= trace.Modify }
+// impliesEntry reports whether the rows of a site show that the site's block was entered.
+func impliesEntry(s trace.Site) bool { return s.Kind <= trace.Modify }
 
 // writePCs fills a PC column. Rows of blocks have no PC.
 func (p *planner) writePCs(pc []trace.Addr, kinds []trace.Kind, sites []uint32) {
@@ -217,8 +217,8 @@ func appendLayouts(layouts []layout, p *trace.Program) []layout {
 	return layouts
 }
 
-// scaleOf returns the number of low bits that are usually 0 in the differences of a value. Such a
-// value is the address of aligned words.
+// scaleOf returns the number of low bits that are usually 0 in the differences of a value. For
+// example, three bits are usually 0 if the value is the address of aligned 8-byte words.
 func scaleOf(s *trace.Site, value int) uint8 {
 	switch {
 	case value > 0 || s.Kind > trace.Fetch || s.Bytes < 2:

@@ -63,9 +63,9 @@ func (q *queue) expect(n uint64) uint64 {
 // followsMask selects the bits of a token that identify the block of its step.
 const followsMask = 3
 
-// tokenBytes maps the first byte of a token to the length of the token in bytes. The length
-// includes the additional byte of a long run. An element is 0 if the token without this byte is
-// longer than four bytes.
+// tokenBytes maps the first byte of a token to the length of the token in bytes. A token with a
+// long run has an additional byte, which the length includes. An element is 0 if the length without
+// the additional byte exceeds four bytes.
 var tokenBytes = func() (n [256]uint8) {
 	for first := range n {
 		more := bits.TrailingZeros8(uint8(first))

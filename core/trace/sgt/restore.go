@@ -82,7 +82,7 @@ func (r *Restorer) writeTables(h trace.Header) error {
 		r.w.Facts(h.Capture[t.facts:])
 		t.facts = len(h.Capture)
 	}
-	return r.tables.each(h, true, func(tag string, body []byte) error {
+	return r.tables.writeFrames(h, true, func(tag string, body []byte) error {
 		if tag == tagModule {
 			return r.w.Module(body)
 		}

@@ -49,7 +49,7 @@ type Rewriter struct {
 	w    *Writer
 	part Part
 
-	toSkip, left uint64 // number of references that remain to be skipped, and to be copied
+	toSkip, left uint64 // remaining number of references to skip (toSkip), and to copy after these (left)
 	blocks       []rewrittenBlock
 	modules      []uint64 // the number of each block in the new file
 	written      uint64   // number of modules in the new file

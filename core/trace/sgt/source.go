@@ -242,8 +242,8 @@ func (a *movablePosition) advance(chunk uint64, rows int) {
 	a.here.Rows += uint64(rows)
 }
 
-// limitBatch limits b to the rows of a chunk that precede the position a.stop, and reports whether
-// there can be such rows.
+// limitBatch limits b to the rows of a chunk that precede the position a.stop. It returns false if
+// no row of the chunk can precede this position.
 func (a *movablePosition) limitBatch(b *trace.Batch, chunk uint64) bool {
 	if chunk < a.stop.Chunk {
 		return true

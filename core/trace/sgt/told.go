@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// metadata contains all data except steps from the frames that have been read.
+// metadata contains everything that has been read from frames, except steps.
 type metadata struct {
 	begun       bool // whether the first frame has been read
 	version     uint64

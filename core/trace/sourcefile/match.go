@@ -35,10 +35,10 @@ func MatchLines(a, b []string) []Match {
 	for i := range m.to {
 		m.to[i].Line = -1
 	}
-	m.onceA, m.onceB = once(m.a), once(m.b)
-	m.common(0, len(a), 0, len(b))
-	m.moved()
-	m.changed()
+	m.onceA, m.onceB = uniqueLines(m.a), uniqueLines(m.b)
+	m.matchCommon(0, len(a), 0, len(b))
+	m.matchMoved()
+	m.matchChanged()
 	return m.to
 }
 
@@ -48,7 +48,7 @@ type matcher struct {
 	// how each line of b matches a line of a; Removed if no line matches
 	taken []Kept
 
-	onceA, onceB map[string]int // results of the function "once": the numbers of the lines that occur only once
+	onceA, onceB map[string]int // results of uniqueLines for a and b
 }
 
 // normal returns the lines with blanks reduced to single spaces between words.
@@ -65,8 +65,8 @@ func (m *matcher) take(a, b int, k Kept) { m.to[a], m.taken[b] = Match{b, k}, k 
 // mostCells is the maximum size of the table for computing a longest common subsequence.
 const mostCells = 1 << 22
 
-// common matches lines that occur in the same order in a[fromA:toA] and b[fromB:toB].
-func (m *matcher) common(fromA, toA, fromB, toB int) {
+// matchCommon matches lines that occur in the same order in a[fromA:toA] and b[fromB:toB].
+func (m *matcher) matchCommon(fromA, toA, fromB, toB int) {
 	for ; fromA < toA && fromB < toB && m.a[fromA] == m.b[fromB]; fromA, fromB = fromA+1, fromB+1 {
 		m.take(fromA, fromB, Same)
 	}
@@ -79,21 +79,20 @@ func (m *matcher) common(fromA, toA, fromB, toB int) {
 	anchors := m.anchors(fromA, toA, fromB, toB)
 	if len(anchors) == 0 {
 		if (toA-fromA)*(toB-fromB) <= mostCells {
-			m.longest(fromA, toA, fromB, toB)
+			m.matchLongest(fromA, toA, fromB, toB)
 		}
 		return
 	}
 	for _, at := range anchors {
 		m.take(at[0], at[1], Same)
-		m.common(fromA, at[0], fromB, at[1])
+		m.matchCommon(fromA, at[0], fromB, at[1])
 		fromA, fromB = at[0]+1, at[1]+1
 	}
-	m.common(fromA, toA, fromB, toB)
+	m.matchCommon(fromA, toA, fromB, toB)
 }
 
-// once returns a map from each line that occurs only once to its number, and from all other lines
-// to -1.
-func once(lines []string) map[string]int {
+// uniqueLines maps each line that occurs only once to its index, and all other lines to -1.
+func uniqueLines(lines []string) map[string]int {
 	at := map[string]int{}
 	for i, line := range lines {
 		if _, twice := at[line]; twice {
@@ -105,10 +104,10 @@ func once(lines []string) map[string]int {
 	return at
 }
 
-// anchors returns the longest list of lines of two parts that occur exactly once in each version,
-// and in the same order in both versions.
+// anchors pairs equal lines of a[fromA:toA] and b[fromB:toB] that occur exactly once in each
+// version. It returns the longest list of pairs that are in the same order in both versions.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
-	var ends []int // for each length, the list that ends earliest in b: the index in "pairs" of its last element
+	var ends []int // for each length of a list: the last pair, as an index of "pairs", of the list that ends earliest in b
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
@@ -133,9 +132,9 @@ func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
 	return list
 }
 
-// longest matches the longest common subsequence of two parts with the textbook dynamic-programming
-// algorithm.
-func (m *matcher) longest(fromA, toA, fromB, toB int) {
+// matchLongest matches the longest common subsequence of a[fromA:toA] and b[fromB:toB], which the
+// textbook dynamic-programming algorithm finds.
+func (m *matcher) matchLongest(fromA, toA, fromB, toB int) {
 	width := toB - fromB + 1
 	cells := make([]int32, (toA-fromA+1)*width)
 	for i := toA - 1; i >= fromA; i-- {
@@ -164,10 +163,11 @@ func (m *matcher) longest(fromA, toA, fromB, toB int) {
 // braces, occur everywhere.
 const leastMoved = 8
 
-// moved matches the remaining lines whose text occurs exactly once in each version.
-func (m *matcher) moved() {
-	// the numbers (from 1) of the lines of a and b that contain a given text; 0 if no line contains
-	// it, -1 if several lines do
+// matchMoved matches lines whose text occurs exactly once among the unmatched lines of each
+// version.
+func (m *matcher) matchMoved() {
+	// for each text: the number, starting at 1, of the line of a and of the line of b that consist
+	// of this text; 0 if there is no such line, -1 if there are several
 	at := map[string][2]int{}
 	count := func(text string, side, line int) {
 		lines := at[text]
@@ -195,12 +195,13 @@ func (m *matcher) moved() {
 	}
 }
 
-// mostAhead limits the distance from the last match at which the method "changed" searches for a
-// changed line.
+// mostAhead limits the distance from the last match at which matchChanged searches for a changed
+// line.
 const mostAhead = 32
 
-// changed matches lines between unchanged lines if at least half of their text is the same.
-func (m *matcher) changed() {
+// matchChanged matches lines that lie between unchanged lines if at least half of their text is the
+// same.
+func (m *matcher) matchChanged() {
 	from := 0 // number of the line of b that follows the last matched line
 	for i := 0; i < len(m.a); i++ {
 		if m.to[i].Kept == Same {

@@ -90,7 +90,7 @@ func (r *ProgramReader) Next(b *trace.Batch) error {
 	for taken := 0; r.next < r.whole.Len() && b.Len() < b.Cap() && (taken < r.rows || r.rows < 1 || b.Len() == 0); r.next++ {
 		taken++
 		w, i := r.whole, r.next
-		r.tell(w.Kind[i], w.Site[i])
+		r.reveal(w.Kind[i], w.Site[i])
 		if k := w.Kind[i]; r.kinds.Has(k) && (k != trace.BareBlock || !r.kinds.Has(trace.BlockEntry)) {
 			addRow(b, w.Kind[i], w.Site[i], w.Thread[i], w.Addr[i], w.Bytes[i], w.Arg[i])
 		}
@@ -103,8 +103,9 @@ func (r *ProgramReader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// tell adds a block, and all blocks before it, to the part of the program that the header contains.
-func (r *ProgramReader) tell(kind trace.Kind, number uint32) {
+// reveal adds a block, and all blocks before it, to the part of the program that the header
+// contains.
+func (r *ProgramReader) reveal(kind trace.Kind, number uint32) {
 	block := number
 	if kind.IsReference() || kind >= trace.Alloc && kind != trace.BareBlock {
 		block = r.program.Sites[number].Block
