@@ -286,7 +286,7 @@ func (c *commandLine) hasOption(options ...string) bool {
 }
 
 // expandResponses replaces each @FILE with the arguments in the file, recursively. Like compilers,
-// it keeps an @FILE that cannot be read.
+// it leaves @FILE unchanged if the file cannot be read.
 func expandResponses(args []string) []string { return expandDeep(args, 16) }
 
 func expandDeep(args []string, depth int) []string {

@@ -125,8 +125,9 @@ func (b *build) withoutDebug(text []byte) []byte {
 }
 
 // assemble instruments IR text and compiles it to an object. If the rewritten text does not
-// compile, assemble first leaves single functions uninstrumented, and then all functions of the
-// source. If this text does not compile either, assemble compiles the original text.
+// compile, assemble tries again without instrumenting the functions that cause the errors, and then
+// without instrumenting any function of the source. If this fails, too, assemble compiles the
+// original text.
 func (b *build) assemble(src *argument, text []byte, object string) (status int, err error) {
 	options := ir.Options{Source: src.name(), CompileOptions: strings.Join(b.line.words(aSetting, aMachine), " "), Instrs: true}
 	if !b.options.NoSource {

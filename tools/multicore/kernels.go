@@ -118,10 +118,10 @@ func (p *program) arguments(out string) []string {
 // run returns the trace of a run with the given number of threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain is like run, with an additional argument: a number that distinguishes repeated runs.
-// Addresses are not randomised if the system allows this. The environment, which is on the stack
-// above main, always has the same length. Therefore, the same data is in the same cache lines in
-// all runs.
+// runAgain is like run, with an additional argument: a number that distinguishes repeated runs. If
+// the system allows it, runAgain disables the randomisation of addresses. The environment, which is
+// on the stack above main, always has the same length. Therefore, the same data is in the same
+// cache lines in all runs.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
@@ -160,8 +160,8 @@ func synthesisedThreads(path string) predict.Source {
 	})
 }
 
-// printedThreads returns a source of threads among which the blocks are divided by an algorithm of
-// the paper: by Algorithm 2 if shared is true, and by Algorithm 1 otherwise.
+// printedThreads returns a source of threads, among which an algorithm of the paper divides the
+// blocks: Algorithm 2 if shared is true, and otherwise Algorithm 1.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := openTrace(path)

@@ -59,8 +59,9 @@ func compareAll(w io.Writer, testdata, machine, march string, measured bool) err
 	return nil
 }
 
-// compare compares the model with llvm-mca. The loops are compiled for a processor, or with a
-// different -march. If measured is true, it also compares the model with measured times.
+// compare compares the model with llvm-mca. The loops are compiled for the given processor
+// (machine) or, if march is not "", with -march set to march. If measured is true, it also compares
+// the model with measured times.
 func compare(testdata, machine, march string, measured bool) (rows []loopRow, runs []functionRow, err error) {
 	t, err := targetOf(machine)
 	if err != nil {

@@ -42,7 +42,7 @@ func (b *build) compareFunctions(p *pipeline.Processor) ([]functionRow, error) {
 	}
 	var names []string
 	for i := range t.Functions {
-		// functions without this prefix are parts of these functions
+		// skip all other functions, which the functions with this prefix call
 		if strings.HasPrefix(t.Functions[i].Name, "run_") {
 			names = append(names, t.Functions[i].Name)
 		}

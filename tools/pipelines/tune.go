@@ -23,7 +23,7 @@ type probe struct {
 	// snippet cannot be timed in this form
 	chain, copies        string
 	mixed                string  // a chain with a multiplication after each link
-	linkCount, copyCount float64 // number of snippets in one iteration of the chain, and of the copies
+	linkCount, copyCount float64 // number of snippets in one iteration of the dependency chain, and in one iteration of the independent copies
 	overhead             float64 // cycles per link that other instructions in the chain take
 	float                bool    // whether the registers contain floats rather than doubles
 	latency, throughput  float64 // in cycles, as measured; 0: not measured

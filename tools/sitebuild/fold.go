@@ -181,8 +181,8 @@ func (t *functionTable) fields() (list []field) {
 	return append(append(list, t.offsetFields(none, t.others)...), t.offsetFields(t.others, t.data)...)
 }
 
-// offsetFields returns the fields for the offsets that follow the heads of records. The head of
-// record i is followed by after[i] other offsets, and then by many[i] of these offsets.
+// offsetFields returns the fields for the offsets that follow the heads of records. In record i,
+// these are many[i] offsets, which follow the head and after[i] other offsets.
 func (t *functionTable) offsetFields(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{differences: true}

@@ -24,12 +24,12 @@ import (
 //	          stack depths, files, lines, and others by number; then the offsets of its data
 //
 // Data is stored separately. The program's moduledata contains the address of the data. An offset
-// of 0 means no table, and an offset of all ones means no data. dropLines sets the offset of each
-// table that only stack traces need to 0, and the offset of such data to all ones. dropLines then
-// overwrites the following data with zeros: the parts of pctab to which no offset refers any more,
-// the data for stack traces, the file names, and the first lines of functions. The points where a
-// signal may interrupt a function are removed, too, because wasm has no signals. Tables that the
-// garbage collector and panics need are kept.
+// of 0 means no table, and an offset of all ones means no data. If only stack traces need a table,
+// dropLines sets its offset to 0. If only stack traces need data, dropLines sets the offset of the
+// data to all ones. Then dropLines overwrites the following with zeros: the parts of pctab to which
+// no offset refers any more, the data for stack traces, the file names, and the first lines of
+// functions. The points where a signal may interrupt a function are removed, too, because wasm has
+// no signals. Tables that the garbage collector and panics need are kept.
 
 // tableMagic is the start of the table: the magic number of Go 1.20 and later, two zeros, the
 // instruction size quantum and the pointer size.

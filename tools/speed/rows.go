@@ -71,8 +71,8 @@ func ratio(question, other string, of func(cost) float64) func(p *program) float
 // relativeSpeed returns a function that computes the speed of a question relative to the baseline.
 func relativeSpeed(question string) func(p *program) float64 { return ratio(baseline, question, cpu) }
 
-// figure returns a function that computes the median of a figure that is not measured in whole
-// runs.
+// figure returns a function that computes the median of a figure that is not the cost of a
+// question.
 func figure(name string) func(p *program) float64 {
 	return func(p *program) float64 { return median(p.figures[name]) }
 }
@@ -87,8 +87,8 @@ func tabSpeed(question, whole string) func(p *program) float64 {
 	return func(p *program) float64 { return p.median(question, wall) / figure(whole)(p) }
 }
 
-// bytesPerLine returns a function that computes the memory per distinct line in bytes, without the
-// memory of a run on a single reference.
+// bytesPerLine returns a function that computes the memory per distinct line in bytes. The memory
+// of a run on a single reference is subtracted first.
 func bytesPerLine(question, one string) func(p *program) float64 {
 	return func(p *program) float64 {
 		return (p.median(question, memoryOf) - p.median(one, memoryOf)) / p.distinct

@@ -56,7 +56,7 @@ const (
 	opLast    = 0xc4 // the last numeric opcode, which has no immediates
 	opMore    = 0xfc
 
-	opConvert = 7 // the last opcode after the prefix opMore that has no immediates
+	opConvert = 7 // after the prefix opMore: the last opcode without immediates
 	opCopy    = 10
 	opFill    = 11
 )

@@ -18,10 +18,10 @@ import (
 // of a call. A forward jump becomes a branch to the end of a wasm block, which ends where the
 // target begins. An if around the jump becomes part of the branch. The blocks from the target of a
 // backward jump to the last such jump become a loop. Overlapping loops are nested. Variable 0 is
-// needed only for loops that can be entered at a block other than the first block. A loop is
-// entered at a different block if a goroutine resumes in the middle of the loop, or if a jump
-// enters the loop at its condition, which Go puts last. Such a loop begins with a test of variable
-// 0, which has the same result every time except the first.
+// needed only for loops that can be entered at a block other than the first block. Control enters
+// such a loop in the middle if a goroutine resumes there, or if a jump leads to the loop's
+// condition, which Go puts last. The loop then begins with a test of variable 0, which has the same
+// result in every iteration except the first.
 
 var errFlow = errors.New("the program's code does not have the form that Go 1.26 generates: " +
 	"look at src/cmd/internal/obj/wasm/wasmobj.go, and adapt Straighten or remove it")

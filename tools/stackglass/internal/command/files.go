@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// create opens a new file. The file appears at the given path only when it is committed.
+// create creates a file. The file appears at the given path only when it is committed.
 func create(path string) (*wholefile.File, error) {
 	out, err := wholefile.Create(path)
 	if err != nil {

@@ -111,7 +111,7 @@ func (a *app) addMulticoreOptions(cmd *cobra.Command, o *verbCommand) {
 	}
 }
 
-// question converts the words of a question to a question about a trace.
+// question parses the texts in a MulticoreQuestion, and returns the question for package predict.
 func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.Question, err error) {
 	processor := words.Processor
 	if words.Processor = ""; m.output != "" {
@@ -137,7 +137,7 @@ func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.
 	return q, nil
 }
 
-// passError is an error that occurred while a trace was read, and not a usage error.
+// passError is an error that occurred while a trace was read. It is not a usage error.
 type passError struct{ err error }
 
 func (e *passError) Error() string { return e.err.Error() }

@@ -46,13 +46,13 @@ type readOptions struct {
 	lineOptions []string // options that select the line sizes of an analysis; they do not apply to a profile
 
 	utilisation []string          // caches in which line utilisation is measured by site, as the user wrote them
-	levels      []hierarchy.Cache // the default for utilisation
+	levels      []hierarchy.Cache // the caches that are used if utilisation is empty
 	// whether to record, for each site, the sites that made the previous accesses to the same lines
 	previous bool
 
 	cores, domains string // groups of threads in the syntax of analysis.ParseGroups, or ""
-	// questionHierarchy is the hierarchy of the question. Unless the option "domains" is set, each
-	// group of cores that share a cache of this hierarchy is a domain of the analysis.
+	// questionHierarchy is the hierarchy that the question is about. Unless the option "domains" is
+	// set, each group of cores that share a cache of this hierarchy is a domain of the analysis.
 	questionHierarchy hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil if the verb has no checkpoints
@@ -145,7 +145,7 @@ func setCompletions(cmd *cobra.Command, option string, words []string) {
 	must(cmd.Flags().SetAnnotation(option, completions, words))
 }
 
-// setFileCompletions is like setCompletions, for an option whose value may also be a file.
+// setFileCompletions is like setCompletions, but the value of the option may also be a file name.
 func setFileCompletions(cmd *cobra.Command, option string, words []string) {
 	must(cmd.Flags().SetAnnotation(option, completionsOrFiles, words))
 }
@@ -190,7 +190,7 @@ func must(err error) {
 	}
 }
 
-// mostWorkers is the maximum number of workers. It is larger than any number of processors.
+// mostWorkers is the maximum number of workers. No machine has more processors.
 const mostWorkers = 1 << 10
 
 // options converts the flags to the options of a pass with the given line sizes.
@@ -269,8 +269,8 @@ type measuredCache struct {
 	ways  uint32 // number of ways; 0 for a fully associative cache
 }
 
-// addMeasured adds caches to the spec of an analysis, in ascending order. Line utilisation is
-// measured in these caches.
+// addMeasured adds the caches in which line utilisation is measured to the spec of an analysis, in
+// ascending order.
 func (r *readOptions) addMeasured(spec *analysis.Spec) error {
 	list, err := parseMeasured(r.utilisation)
 	if err != nil {
@@ -304,7 +304,7 @@ func (r *readOptions) addMeasured(spec *analysis.Spec) error {
 
 // parseMeasured parses cache sizes, each optionally followed by a number of ways.
 func parseMeasured(words []string) (list []measuredCache, err error) {
-	const mostWays = 64 // numbers up to this limit are numbers of ways, because no cache is so small
+	const mostWays = 64 // a number up to this limit is a number of ways, because no cache has only 64 bytes
 	for _, word := range words {
 		word = strings.TrimSpace(word)
 		if ways, err := strconv.ParseUint(word, 10, 8); err == nil && ways > 0 && ways <= mostWays && len(list) > 0 && list[len(list)-1].ways == 0 {

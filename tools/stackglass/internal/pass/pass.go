@@ -123,7 +123,7 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	stopped := in.run(ctx, runner, o, saver)
 	done := runner.Progress()
 	if p, ok := runner.(*analysis.Parallel); ok && !p.Close() {
-		watched = &badRecordReader{} // the original watcher is still in use, waiting for input
+		watched = &badRecordReader{} // the run still uses the original reader, which waits for input
 	} else {
 		in.verify(ctx, content)
 	}
