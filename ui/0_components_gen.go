@@ -300,7 +300,7 @@ func (c *BlocksView) rows() []state.BranchRow { return c.blocks().Rows }
 
 func (c *BlocksView) more() string { return c.blocks().MoreBranches() }
 
-// caveats lists what the models leave out, and their warnings.
+// caveats lists the effects that the models ignore, and the warnings of the models.
 func (c *BlocksView) caveats() (list []string) {
 	if unmodelled := c.blocks().Unmodelled; len(unmodelled) > 0 {
 		list = append(list, state.Unmodelled(unmodelled))
@@ -725,7 +725,7 @@ func (c *Caches) causes() []state.Cause {
 	return c.list
 }
 
-// attribute computes the causes.
+// attribute determines the source lines that cause the misses.
 func (c *Caches) attribute() {
 	c.of, c.machineOf, c.list = c.App.inRange(), c.machine(), nil
 	if v := c.App.codeView(); v != nil {
@@ -1253,7 +1253,7 @@ func (c *CallsView) chosen(direction string) bool {
 	return is == direction
 }
 
-// tree returns the ID of the tree that the button for pictures saves.
+// tree returns the ID of the tree that the button for saving a picture saves.
 func (c *CallsView) tree() string {
 	if c.calls() == nil || len(c.calls().Trees) == 0 {
 		return ""
@@ -2287,7 +2287,7 @@ func (c *CompareView) capacity(text string) {
 	}
 }
 
-// sizeIndex returns the position of a slider of sizes.
+// sizeIndex returns the position of the slider for the given size.
 func (c *CompareView) sizeIndex(bytes uint64) string {
 	return strconv.Itoa(max(0, slices.Index(state.Sizes(bytes), bytes)))
 }
@@ -2306,7 +2306,7 @@ func (c *CompareView) choices() []string {
 	return []string{string(answers.ByProgram), string(answers.ByFunction), string(answers.ByBlock)}
 }
 
-func (c *CompareView) chosen(by string) bool { return string(c.App.by()) == by }
+func (c *CompareView) chosen(by string) bool { return string(c.App.grouping()) == by }
 
 func (c *CompareView) choose(by string) {
 	c.App.goTo(c.App.Screen.Summed(answers.CountersBy(by)), true)
@@ -3178,7 +3178,7 @@ func (c *Counters) choices() []string {
 	return []string{string(answers.ByProgram), string(answers.ByFunction), string(answers.ByBlock)}
 }
 
-func (c *Counters) chosen(by string) bool { return string(c.App.by()) == by }
+func (c *Counters) chosen(by string) bool { return string(c.App.grouping()) == by }
 
 func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(answers.CountersBy(by)), true) }
 
@@ -3196,7 +3196,7 @@ func (c *Counters) keys(beside bool) (list []string) {
 
 // layout returns CSS classes that give the wide tables of functions and blocks the whole width.
 func (c *Counters) layout() string {
-	if c.App.by() == answers.ByProgram {
+	if c.App.grouping() == answers.ByProgram {
 		return "columns counters"
 	}
 	return "columns counters wide"
@@ -4047,7 +4047,7 @@ func (c *Figure) method() string {
 	if chart := c.App.charts[c.ID]; chart != nil && chart.How != "" {
 		return chart.How
 	}
-	return c.App.how()
+	return c.App.method()
 }
 
 // chipClass returns a CSS class that distinguishes exact numbers from estimates.

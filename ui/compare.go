@@ -293,7 +293,7 @@ func (v *CompareView) Table(chart string) *state.Table {
 		if c.A.Profile.Counters == nil || c.B.Profile.Counters == nil {
 			return nil
 		}
-		by, sort := a.by(), a.Screen.Sort
+		by, sort := a.grouping(), a.Screen.Sort
 		return once(string(by)+" "+sort, func() *state.Table { return c.CountersBy(by, sort) })
 	case "functions-compared", "blocks-compared":
 		p := a.pairBlocks()

@@ -116,8 +116,8 @@ func (a *App) mustConfirm() bool {
 	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > mostReread && a.predicted() == nil
 }
 
-// askCores asks about the numbers of cores that have no answer yet, and about the chosen number
-// first. askCores cancels predictions for other questions. The caller holds the lock.
+// askCores asks for the missing predictions, starting with the chosen number of cores. askCores
+// cancels predictions for other questions. The caller holds the lock.
 func (a *App) askCores() {
 	s := &a.cores
 	if s.failed != "" || !a.canPredict() || a.mustConfirm() {

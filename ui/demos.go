@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// demoPrefix begins the key of a demo's analysis. The key is the same in every browser: demo-NAME,
-// or demo-NAME-HASH with settings other than the defaults.
+// demoPrefix is the first part of the key of a demo's analysis. The key is the same in every
+// browser: demo-NAME, or demo-NAME-HASH with settings other than the defaults.
 const demoPrefix = "demo-"
 
 // demo returns the demo with a name; nil if there is none.

@@ -113,7 +113,7 @@ func (c *Diagnosis) stopWord() string {
 // stopOrSearch stops the search, or starts it again.
 func (c *Diagnosis) stopOrSearch() {
 	if s := &c.App.diagnosis; s.stopped {
-		s.again()
+		s.forgetQuestion()
 		c.App.askDiagnosis()
 	} else {
 		s.stop()
@@ -233,7 +233,7 @@ type diagnosesState struct {
 // askDiagnoses asks for the diagnoses of both compared runs. The caller holds the lock.
 func (a *App) askDiagnoses() {
 	if a.diagnosis.stopped {
-		a.diagnosis.again()
+		a.diagnosis.forgetQuestion()
 	}
 	a.askDiagnosis()
 	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})

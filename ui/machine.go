@@ -80,7 +80,7 @@ func (a *App) changeLevels(control string, f func(levels []hierarchy.Cache) []hi
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
 
-// changeLevel applies the change of a level's control to this level, which is counted from 1.
+// changeLevel applies the change of a control to the given level. Levels are counted from 1.
 func (a *App) changeLevel(control string, level int, f func(*hierarchy.Cache)) {
 	a.changeLevels(controlID(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
 }

@@ -53,8 +53,8 @@ func Rehearse(build func(vugu.Builder)) []func() {
 	return steps
 }
 
-// walkProfile returns the encoded profile of a walk over a triangle of lines. The profile has many
-// distinct distances and a few windows.
+// walkProfile returns the encoded profile of a walk. The profile has many distinct stack distances
+// and a few windows.
 func walkProfile() []byte {
 	runner, err := analysis.NewRunner(analysis.Spec{}, &walk{})
 	for err == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// how returns a description of the method that computed the drawn numbers. For two analyses, it
-// describes their estimates.
-func (a *App) how() string {
+// method describes the method that computed the drawn numbers. For two analyses, it describes the
+// method of the analysis that uses estimates, if there is one.
+func (a *App) method() string {
 	how := state.Exactly
 	for _, r := range []*Result{a.result, a.other} {
 		if r != nil && r.View != nil && how == state.Exactly && (r == a.result || a.comparing()) {
@@ -40,9 +40,9 @@ func (a *App) zoom(control string, z state.Zoom) { a.adjust(control, a.Screen.Zo
 // unzoom shows a whole chart. The caller holds the lock.
 func (a *App) unzoom(chart string) { a.zoom("unzoom "+chart, state.Zoom{Chart: chart}) }
 
-// handsOver reports whether an object must be passed to the browser. This is the case if the last
-// object with the same id was a different object. Without this check, many curves or cells would be
-// drawn again.
+// handsOver reports whether an object must be passed to the browser. This is the case unless the
+// same object was passed last time with this id. This check avoids drawing many curves or cells
+// again.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}
@@ -91,14 +91,14 @@ func (a *App) Findings() []state.Finding {
 	return r.findings
 }
 
-// by returns the grouping of the counters in view.
-func (a *App) by() answers.CountersBy { return cmp.Or(a.Screen.By, answers.ByProgram) }
+// grouping returns the grouping of the counters in view.
+func (a *App) grouping() answers.CountersBy { return cmp.Or(a.Screen.By, answers.ByProgram) }
 
 // sumUp recomputes the tables of counters if the profile, the grouping or the order has changed.
 func (a *App) sumUp() {
 	r := a.result
-	if r.counters == nil || r.summed != a.by() || r.sorted != a.Screen.Sort {
-		r.summed, r.sorted = a.by(), a.Screen.Sort
+	if r.counters == nil || r.summed != a.grouping() || r.sorted != a.Screen.Sort {
+		r.summed, r.sorted = a.grouping(), a.Screen.Sort
 		r.counterKeys, r.counters = state.CounterTables(r.answers, r.summed, r.sorted)
 		r.counters["definitions"] = state.CounterDefinitions(r.Profile)
 	}

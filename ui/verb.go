@@ -49,8 +49,8 @@ func (x *verbAnswer) stop() {
 	x.asker, x.stopped = nil, true
 }
 
-// again forgets the last question, so that the same question can be asked again.
-func (x *verbAnswer) again() { x.asked = nil }
+// forgetQuestion forgets the last question, so that the same question can be asked again.
+func (x *verbAnswer) forgetQuestion() { x.asked = nil }
 
 // namedSubject returns a function that makes a profile the subject of questions. Answers refer to
 // the profile by the given name.

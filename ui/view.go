@@ -35,7 +35,8 @@ type repeater interface {
 type placed interface{ Placed() bool }
 
 // timed is a view whose numbers may depend on a processor. The method Processors reports whether
-// they do, and returns the table of processors, or nil while the table is unknown.
+// the numbers depend on a processor, and returns the table of processors, or nil while the table is
+// unknown.
 type timed interface {
 	Processors() (list *report.Table, depends bool)
 }

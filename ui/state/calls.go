@@ -309,8 +309,9 @@ func (t *CallTree) source(row int) string {
 	return ""
 }
 
-// about describes a row. The text contains its source location and the number of calls. The lines
-// contain each event's count with callees and without callees, and their shares of the run.
+// about describes a row. The text contains the row's source location and the number of calls. Each
+// line contains an event, its counts with and without callees, and the shares of these counts in
+// the run.
 func (t *CallTree) about(row int) (where string, lines [][]string) {
 	where = t.source(row)
 	if n := cell(t.table, row, "calls"); n.IsNumber() { // unknown if only a part of the run is in view

@@ -75,7 +75,7 @@ type column struct {
 	Column
 	level int // the level whose misses the column shows, counted from 0; -1: no level
 	shown func(place int) string
-	title func(place int) string // the exact text, if shown is shortened; otherwise nil
+	title func(place int) string // returns the exact text if the field "shown" returns a rounded number; otherwise nil
 	bar   bool                   // the cell shows a bar in proportion to the row's share of the misses
 }
 
@@ -253,7 +253,7 @@ func (v *CodeView) Method() string {
 func (v *CodeView) Sentence(place int) string {
 	r := &v.rows[place]
 	text := Plural(r.References, "reference", "references")
-	if v.Ranker.Part() { // a part of the run has no counts of references
+	if v.Ranker.Part() { // if only a part of the run is in view, the numbers of references are unknown
 		text = Plural(r.Accesses, "access", "accesses")
 	}
 	for l := range v.Levels {

@@ -54,7 +54,7 @@ type Communication struct {
 	*profile.Communication
 	view    *View
 	threads []uint32               // threads that the profile distinguishes, ascending
-	objects []int                  // see the method Objects
+	objects []int                  // the result of the method Objects; nil: not computed yet
 	answers *answers.Communication // the answers that the command also prints
 	flowMap drawnMatrix
 	owned   drawnMatrix

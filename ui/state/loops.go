@@ -421,9 +421,9 @@ func orDash(s string) string {
 // loopWords formats values, with sizes in binary units.
 var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
 
-// shown returns the given columns of a table of the answer, with only the rows of the given loops.
-// It returns nil if there are no such rows.
-func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...string) *Table {
+// selectRows returns the given columns of a table of the answer, with only the rows of the given
+// loops. It returns nil if there are no such rows.
+func (l *Loops) selectRows(key, caption string, loops map[string]bool, columns ...string) *Table {
 	whole := l.reply.Table(key)
 	if whole == nil {
 		return nil
@@ -463,7 +463,7 @@ func (l *Loops) ArraysTable(loop int) *Table {
 	if len(of) > 1 {
 		columns = slices.Insert(columns, 0, "loop")
 	}
-	return l.shown("arrays", "Arrays of loop "+l.Label(loop), of, columns...)
+	return l.selectRows("arrays", "Arrays of loop "+l.Label(loop), of, columns...)
 }
 
 // Advice describes a striking access pattern of a loop's arrays, or returns "".
@@ -501,7 +501,7 @@ func (l *Loops) Irregular(nest string) bool {
 // MissesTable shows the misses of a loop, of all references outside loops, and of the run, by cause
 // and level, or returns nil if none are known.
 func (l *Loops) MissesTable(loop int) *Table {
-	return l.shown("misses", "Misses in loop "+l.Label(loop)+" and in the whole run (exact, LRU; each level sees every access)",
+	return l.selectRows("misses", "Misses in loop "+l.Label(loop)+" and in the whole run (exact, LRU; each level sees every access)",
 		map[string]bool{l.Label(loop): true, "(outside loops)": true, "(total)": true})
 }
 
@@ -513,7 +513,7 @@ func (l *Loops) EvictionsTable() *Table {
 	if t == nil {
 		return nil
 	}
-	return l.shown("evictions", t.Title, nil)
+	return l.selectRows("evictions", t.Title, nil)
 }
 
 // LineEvictions shows the rows of [Loops.EvictionsTable] about the arrays that the given source lines
@@ -563,11 +563,11 @@ type ChangeKind struct {
 // ChangeKinds returns all kinds of changes.
 func ChangeKinds() []ChangeKind { return changeKinds }
 
-// nameLoops explains how to refer to loops.
+// nameLoops is a help text that explains how to refer to loops.
 const nameLoops = " Name loops by number, for example 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
 
-// changeKinds is a variable, and not a function that creates this list. For such a function, the
-// compiler would also generate code that compares the elements.
+// changeKinds is a variable. If a function created this list, the compiler would also generate code
+// that compares the elements.
 var changeKinds = []ChangeKind{
 	{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
 	{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + nameLoops},

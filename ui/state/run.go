@@ -47,7 +47,7 @@ func NewRunBar(p workers.Progress) RunBar {
 		add("ahead", "not merged yet", SI(p.Ahead))
 	}
 	add("rate", "rate", rate(p))
-	add("left", "time left", left(p, part, whole))
+	add("left", "time left", timeLeft(p, part, whole))
 	add("lines", "lines", SI(p.Lines))
 	if p.Threads > 0 {
 		add("threads", "threads", strconv.Itoa(p.Threads))
@@ -112,9 +112,9 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates the remaining time from the recent speed. It returns "…" if less than half a
+// timeLeft estimates the remaining time from the recent speed. It returns "…" if less than half a
 // second has passed or less than 2 % of the work is done.
-func left(p workers.Progress, part, whole uint64) string {
+func timeLeft(p workers.Progress, part, whole uint64) string {
 	switch {
 	case p.Paused:
 		return "paused"

@@ -214,8 +214,8 @@ var settings = []setting{
 	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safeName(text) }},
 }
 
-// against is the name of an argument of "stackglass what-if", and also the name of the setting that
-// contains this argument's values.
+// against is the name of an argument of "stackglass what-if". The setting with the values of this
+// argument has the same name.
 const against = "against"
 
 // wordSetting returns a setting whose text consists of letters and digits.

@@ -267,11 +267,11 @@ func (v *View) inRange(q ask.Question) ask.Question {
 	return q.With(ask.Range.Name, v.Range.String())
 }
 
-// ranged lists the views that show the chosen range.
-var ranged = []Tab{TabCode, TabCalls, TabCaches}
+// rangedTabs lists the tabs whose views can be limited to the chosen range.
+var rangedTabs = []Tab{TabCode, TabCalls, TabCaches}
 
 // Ranged reports whether the tab's view shows only the chosen range, and not the whole run.
-func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }
+func (t Tab) Ranged() bool { return slices.Contains(rangedTabs, t) }
 
 // RangeWords returns a sentence that states whether the tab's view shows only the chosen range.
 func (t Tab) RangeWords() string {
