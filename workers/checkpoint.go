@@ -153,7 +153,7 @@ func (k *Keeper) Save() error {
 		return err
 	}
 	k.bytes, k.references = c.Read.Bytes, e.References
-	k.pace.ran(k.Now().Sub(begin))
+	k.pace.recordRun(k.Now().Sub(begin))
 	return nil
 }
 

@@ -154,7 +154,7 @@ func (j *job) run() error {
 				return err
 			}
 			now = j.host.Now()
-			j.turn.ran(now, now)
+			j.turn.recordRun(now, now)
 		}
 		if err := j.runner.Step(); err != nil {
 			if errors.Is(err, errCancelled) {
@@ -181,7 +181,7 @@ func (j *job) fileError(err error) error {
 // is being opened, watch ignores a Cancel during the first reads, because the message to the user
 // is more precise once the trace is open.
 func (j *job) watch() error {
-	const every, opening = 256, 1024 // numbers of reads; each read is for 16 KiB or more
+	const every, opening = 256, 1024 // numbers of reads, each of which requests at least 16 KiB
 	if j.watched++; j.watched%every == 0 {
 		j.host.Yield()
 	}
@@ -207,13 +207,13 @@ func (j *job) takeTurn() error {
 		if err := j.sendProgress(nil); err != nil {
 			return err
 		}
-		j.progress.ran(now, now)
+		j.progress.recordRun(now, now)
 	}
 	if begin := j.host.Now(); j.snapshot.due(begin) {
 		if err := j.sendSnapshot(true); err != nil {
 			return err
 		}
-		j.snapshot.ran(begin, j.host.Now())
+		j.snapshot.recordRun(begin, j.host.Now())
 	}
 	if j.wantsCheckpoint() {
 		j.saveCheckpoint()

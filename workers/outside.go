@@ -60,7 +60,7 @@ func (j *job) openShelf(b *locality.Budget, resume bool) error {
 		return err
 	}
 	j.shelf, j.remove = shelf, remove
-	b.Shelf = turning{shelf, j}
+	b.Shelf = yieldingShelf{shelf, j}
 	return nil
 }
 
@@ -131,21 +131,21 @@ func (j *job) deleteShelf() (there bool) {
 	return true
 }
 
-// turning is a spill store. Each write lets the job handle messages, because the stacks can take
-// seconds to visit all lines.
-type turning struct {
+// yieldingShelf is a spill store. Each write lets the job handle messages, because a pass of the
+// stacks over all lines can take seconds.
+type yieldingShelf struct {
 	stack.Shelf
 	job *job
 }
 
 // Write implements [stack.Shelf].
-func (t turning) Write(run, block uint32, data []byte) error {
+func (t yieldingShelf) Write(run, block uint32, data []byte) error {
 	t.job.listen()
 	return t.Shelf.Write(run, block, data)
 }
 
 // Sync makes all written data durable.
-func (t turning) Sync() error {
+func (t yieldingShelf) Sync() error {
 	if s, ok := t.Shelf.(interface{ Sync() error }); ok {
 		return s.Sync()
 	}
@@ -179,7 +179,7 @@ func (j *job) listen() {
 	now := j.host.Now()
 	if j.progress.due(now) || j.ended == errCancelled {
 		_ = j.sendProgress(func(p *Progress) { p.Ending = j.ended != nil })
-		j.progress.ran(now, now)
+		j.progress.recordRun(now, now)
 	}
-	j.turn.ran(now, now)
+	j.turn.recordRun(now, now)
 }

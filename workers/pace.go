@@ -14,8 +14,8 @@ type pace struct {
 
 func (p *pace) due(now time.Time) bool { return !now.Before(p.next) }
 
-// ran records a run of the task from begin to end.
-func (p *pace) ran(begin, end time.Time) {
+// recordRun records a run of the task from begin to end.
+func (p *pace) recordRun(begin, end time.Time) {
 	const share = 20
 	p.next = end.Add(max(p.least, (share-1)*end.Sub(begin)))
 }
@@ -66,8 +66,8 @@ func (s *share) due(now time.Time, first time.Duration) bool {
 	return now.Sub(s.began) >= share*(s.spent+next)
 }
 
-// ran records the duration of a run.
-func (s *share) ran(took time.Duration) {
+// recordRun records the duration of a run.
+func (s *share) recordRun(took time.Duration) {
 	s.last = took
 	s.spent += took
 }

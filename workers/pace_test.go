@@ -20,7 +20,7 @@ func TestPaceOfTasks(t *testing.T) {
 			}
 			cost := time.Duration(rapid.Int64Range(0, 3e9).Draw(t, "cost"))
 			begin := now
-			p.ran(begin, begin.Add(cost))
+			p.recordRun(begin, begin.Add(cost))
 			if p.due(p.next.Add(-1)) {
 				t.Fatal("due() = true before the time of the next run, want false")
 			}
@@ -69,7 +69,7 @@ func TestShareOfTime(t *testing.T) {
 				most = first
 			}
 			cost := time.Duration(rapid.Int64Range(0, int64(most)).Draw(t, "cost"))
-			s.ran(cost)
+			s.recordRun(cost)
 			now, spent = now.Add(cost), spent+cost
 			if spent > now.Sub(s.began)/20 {
 				t.Fatalf("the tasks took %v of %v, want at most a twentieth", spent, now.Sub(s.began))

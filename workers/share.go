@@ -400,9 +400,9 @@ func (h *HelperHost) run(number uint32) (cut bool, err error) {
 				if err := h.Carrier.Send(Message{Type: TypeAnalysed, Job: number, Body: a.Encode()}); err != nil {
 					return false, err
 				}
-				tell.ran(now, now)
+				tell.recordRun(now, now)
 			}
-			turn.ran(now, now)
+			turn.recordRun(now, now)
 		}
 		if err := h.stretcher.Step(); err != nil {
 			return false, err

@@ -99,7 +99,7 @@ func begin(app *ui.App, page *browser) {
 	app.Start("#" + page.Hash())
 	js.Global().Call("addEventListener", "click", web.Function(func([]js.Value) { page.finishHash() }), true)
 	listen("hashchange", func(event js.Value) {
-		page.hashWaits = false // the waiting hash belongs to the previous history entry
+		page.hashWaits = false // drop the pending hash, which belongs to the previous history entry
 		_, hash, _ := strings.Cut(event.Get("newURL").String(), "#")
 		app.Follow(hash)
 	})

@@ -22,8 +22,8 @@ type At struct {
 	at     int64  // the offset of the window in the file
 }
 
-// windowBytes is the number of bytes that are read at once. A browser takes nearly as long to read
-// far fewer bytes.
+// windowBytes is the number of bytes that are read at once. Reading far fewer bytes would take a
+// browser nearly as long.
 const windowBytes = 1 << 20
 
 // OpenAt prepares to read a File or Blob of the browser.

@@ -31,7 +31,7 @@ func OpenHandles(name string) (*Handles, error) {
 // Close closes the database.
 func (h *Handles) Close() error { return h.db.Close() }
 
-// request sends one request in a transaction of its own, and returns the answer.
+// request sends one request in a separate transaction, and returns the result.
 func (h *Handles) request(op, key string, mode idb.TransactionMode, ask func(*idb.ObjectStore) (*idb.Request, error)) (js.Value, error) {
 	t, err := h.db.Transaction(mode, handlesStore)
 	if err != nil {

@@ -245,7 +245,7 @@ func startIn(t *idb.Transaction, store string, do func(*idb.ObjectStore) error) 
 	return ended
 }
 
-// full replaces the browser's error for a full storage by profile.ErrFull.
+// full returns profile.ErrFull if err is the browser's error for full storage, and otherwise err.
 func full(err error) error {
 	if isDOM(err, "QuotaExceededError") {
 		return profile.ErrFull

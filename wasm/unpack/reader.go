@@ -11,15 +11,15 @@ import (
 // reader is the analysis worker's side of the connection. It sends compressed bytes from source and
 // receives decompressed bytes.
 type reader struct {
-	port   port
-	source io.Reader
-	part   []byte // compressed bytes to send
-	window int    // number of parts that may be sent now
-	told   error  // how the source ended, if the decompressor was told; otherwise nil
-	ready  bool   // whether the decompressor is running
-	chunk  []byte // the decompressed part that is being read
-	rest   []byte // the unread bytes of chunk
-	err    error  // the end of the stream, or nil
+	port      port
+	source    io.Reader
+	part      []byte // compressed bytes to send
+	window    int    // number of parts that may be sent now
+	sourceEnd error  // how the source ended, once this has been sent to the decompressor; nil before that
+	ready     bool   // whether the decompressor is running
+	chunk     []byte // the decompressed part that is being read
+	rest      []byte // the unread bytes of chunk
+	err       error  // the end of the stream, or nil
 }
 
 // newReader starts decompressing source. newReader sends compressed bytes even while the
@@ -55,14 +55,14 @@ func (r *reader) release() {
 
 // sendParts sends as many parts as the decompressor may receive now.
 func (r *reader) sendParts() {
-	for ; r.window > 0 && r.told == nil; r.window-- {
+	for ; r.window > 0 && r.sourceEnd == nil; r.window-- {
 		n, err := fill(r.source.Read, r.part)
 		if n > 0 {
 			r.port.post(message{kind: packed, bytes: r.part[:n]})
 		}
 		if err != nil {
 			end := broken
-			if r.told = err; err == io.EOF {
+			if r.sourceEnd = err; err == io.EOF {
 				end = ended
 			}
 			r.port.post(message{kind: end})
@@ -88,7 +88,7 @@ func (r *reader) hear(m message) {
 	case damaged:
 		r.end(errors.New(m.text))
 	case stopped:
-		r.end(r.told)
+		r.end(r.sourceEnd)
 	default:
 		r.end(&open.UnpackerError{Err: &goneError{loaded: r.ready, why: m.text}})
 	}
@@ -111,7 +111,7 @@ func (e *versionError) Error() string {
 // goneError reports that the decompressor could not be loaded or has died.
 type goneError struct {
 	loaded bool   // whether the decompressor had started before it died
-	why    string // the reason, if known
+	why    string // the reason, or "" if it is unknown
 }
 
 func (e *goneError) Error() string {
