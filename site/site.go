@@ -31,8 +31,8 @@ type Topic struct {
 	File  string // the path of the page's Markdown file in the repository
 }
 
-// documented maps paths to names for the manual pages that are stored next to the code that they
-// describe.
+// documented lists the manual pages that are stored next to the code that they describe: it maps
+// their paths to their names.
 var documented = map[string]string{"core/MODELS.md": "models", "core/trace/sgt/FORMAT.md": "sgt", "core/loops/FORMAT.md": "sgl"}
 
 var listed = regexp.MustCompile(`(?m)^## (.*)$|^- \[([^\]]*)\]\(([^)]*\.md)\)`)

@@ -4285,7 +4285,7 @@ func (c *Kept) comparable(row state.KeptRow) bool {
 }
 
 func (c *Kept) hash(row state.KeptRow) string {
-	return "#" + c.App.inOrder(state.Screen{Open: c.App.against, Other: row.Key}).Hash()
+	return "#" + c.App.olderFirst(state.Screen{Open: c.App.against, Other: row.Key}).Hash()
 }
 
 func (c *Kept) state(row state.KeptRow) string {

@@ -172,7 +172,7 @@ func (a *App) SearchCalls(words string) {
 	}
 }
 
-// crumb represents the row that is zoomed to, or a row above it.
+// crumb represents the row that fills the graph, or a row above this row.
 type crumb struct {
 	Name string
 	Row  int // -1: the whole tree

@@ -123,7 +123,7 @@ func (a *App) compareOpened(key string) {
 
 // compare shows two analyses side by side. A is the older analysis. The caller holds the lock.
 func (a *App) compare(s state.Screen, replace bool) {
-	s = a.inOrder(s)
+	s = a.olderFirst(s)
 	if a.result != nil && a.result.Key == s.Other {
 		a.other, a.result = a.result, nil
 	}
@@ -135,9 +135,9 @@ func (a *App) compare(s state.Screen, replace bool) {
 	})
 }
 
-// inOrder selects the older analysis as A, because the older analysis is usually the run before a
-// change.
-func (a *App) inOrder(s state.Screen) state.Screen {
+// olderFirst selects the older analysis as A, because the older analysis is usually the run before
+// a change.
+func (a *App) olderFirst(s state.Screen) state.Screen {
 	var made [2]int64
 	for _, e := range a.kept {
 		for side, key := range [...]string{s.Open, s.Other} {

@@ -59,7 +59,7 @@ func (a *App) screenOf(item Item, key string) state.Screen {
 	return s
 }
 
-// screen returns the screen that the demo opens, as in the URL's hash.
+// screen returns the URL's hash for the screen that the demo opens.
 func (d *Demo) screen() string { return cmp.Or(d.Opens, "view="+state.TabCaches.Slug()) }
 
 // spec returns the spec for the analysis of an item, with the form's settings.
@@ -107,7 +107,7 @@ func (a *App) keptDemo(item Item) (key string) {
 }
 
 // fetchDemo fetches the trace of a demo whose analysis is kept, because predictions and further
-// analyses read it. fetchDemo may block.
+// analyses read the trace. fetchDemo may block.
 func (a *App) fetchDemo(key string) {
 	d, known := a.demoOfKey(key), true
 	a.update(func() { _, known = a.items[key] })

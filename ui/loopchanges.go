@@ -43,7 +43,8 @@ func (a *App) changes() *changeState {
 // active reports whether the user is trying changes or searching for changes.
 func (s *changeState) active() bool { return len(s.tried) > 0 || s.search }
 
-// proposals is the number of changes that a search lists.
+// proposals is an argument of "stackglass loops" that limits the number of changes that a search
+// lists.
 const proposals = "propose=5"
 
 // changeQuestions returns the questions about the changes.

@@ -39,7 +39,7 @@ type run struct {
 	stopping  bool             // whether a Cancel message was sent
 	snapshot  []byte           // the last snapshot, still encoded
 	growing   *profile.Profile // the last snapshot, decoded
-	leave     chan struct{}    // closed to stop watching the tab that has the run; nil: this tab has the run
+	leave     chan struct{}    // closed to stop watching the tab that runs the analysis; nil: this tab runs it
 	release   func()           // ends this tab's ownership of the analysis, so that other tabs can take over
 	left      bool             // whether the user has left the page
 }

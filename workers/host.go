@@ -127,7 +127,7 @@ func (h *Host) noteTaken(m Message) {
 	}
 }
 
-// unopened is the problem of a job that was cancelled before its trace was opened.
+// unopened is the message about a job that was cancelled before its trace was opened.
 const unopened = "This analysis was cancelled before any record of the trace was found."
 
 // endOf returns nil if the error means that a carrier was closed, and any other error unchanged.

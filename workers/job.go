@@ -51,7 +51,7 @@ type job struct {
 	snapshot  pace
 	unsaved   string // the reason why no more checkpoints are saved
 	saved     bool   // whether the run has saved or restored a checkpoint
-	outside
+	spillState
 	shown   uint64 // number of references in the last snapshot
 	watched uint64 // number of calls of watch
 }
@@ -283,14 +283,14 @@ func (h *Host) cancelPending(job uint32) {
 	}
 }
 
-// pause waits for Resume, and excludes the time from the run's time.
+// pause waits for Resume, and excludes the pause from the run's time.
 func (j *job) pause() error {
 	if err := j.sendProgress(func(p *Progress) { p.Paused = true }); err != nil {
 		return err
 	}
 	begin := j.host.Now()
-	j.team.tell(TypePause)
-	defer j.team.tell(TypeResume)
+	j.team.broadcast(TypePause)
+	defer j.team.broadcast(TypeResume)
 	if err := j.sendSnapshot(false); err != nil {
 		return err
 	}
@@ -361,9 +361,9 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 	return j.send(TypeProgress, p.Encode())
 }
 
-// sendSnapshot sends the profile of the references so far if it has changed. If the parameter "obeys"
-// is set, the job also handles messages after computing the profile and before encoding it, because
-// both steps take long for millions of lines.
+// sendSnapshot sends the profile of the references so far, unless the last snapshot contained the
+// same references. If the parameter "obeys" is set, the job also handles messages after computing
+// the profile and before encoding it, because both steps take long for millions of lines.
 func (j *job) sendSnapshot(obeys bool) error {
 	references := j.runner.Progress().References
 	if references == j.shown {

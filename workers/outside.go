@@ -19,8 +19,8 @@ const (
 	modelShare  = 34
 )
 
-// outside is the spill store of a job.
-type outside struct {
+// spillState contains the spill store of a job and its state.
+type spillState struct {
 	shelf  stack.Shelf // nil: nothing is spilled
 	remove func()      // deletes the spill store
 	needed bool        // whether the last checkpoint needs the spill store
@@ -33,7 +33,8 @@ type outside struct {
 // errNoShelf reports that there is no spill store for a run with a budget.
 var errNoShelf = errors.New("this browser cannot store data that does not fit in memory; analyse the trace without a memory limit")
 
-// fullOutside is the problem of a run that can be resumed when the storage has room.
+// fullOutside is the message about a run that stopped because the storage is full, and that can be
+// resumed when the storage has room.
 const fullOutside = "The storage is full, so data that does not fit in memory cannot be stored. The work up to the last checkpoint and all other analyses are kept. " +
 	"Delete stored analyses or free space on the disk, and resume from the list; or analyse with more memory."
 

@@ -110,8 +110,8 @@ func (t *team) all() []*helper {
 	return t.members
 }
 
-// tell sends a message without a body to all helpers that are working.
-func (t *team) tell(kind Type) {
+// broadcast sends a message without a body to all helpers that are working.
+func (t *team) broadcast(kind Type) {
 	for _, h := range t.all() {
 		h.tell(kind)
 	}

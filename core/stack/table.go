@@ -154,8 +154,7 @@ func (t *table) touch(line trace.Line) uint64 {
 	return 0
 }
 
-// order writes the lines that have live stamps into the last elements of a list, most recently used
-// first.
+// order writes all lines with a timestamp to the end of a list, most recently used first.
 func (t *table) order(stamps *stamps, list []trace.Line) {
 	for p := range t.parts {
 		for _, e := range t.parts[p].slots {

@@ -301,10 +301,11 @@ func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Co
 }
 
 // microOpsOf returns the micro-ops that cause the given pressure on the ports. In llvm-mca's
-// tables, the pressure of a micro-op is spread evenly over its ports. Ports of one kind (Zn4ALU0,
-// Zn4ALU1) with the same pressure form one set if their pressures add up to a whole number of
-// cycles. Otherwise, the set consists of all ports of the kind with at least the smallest pressure,
-// or of ports of several kinds with the same pressure.
+// tables, the pressure of a micro-op is spread evenly over its ports. Among the ports of one kind
+// (Zn4ALU0, Zn4ALU1), the ports with the lowest pressure form a set if their pressures add up to a
+// whole number of cycles. Otherwise, all ports of the kind form a set if the lowest pressure times
+// the number of these ports is a whole number of cycles. The remaining ports form sets across
+// kinds: the ports with the lowest pressure form a set.
 func microOpsOf(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
 	var kinds []string
 	left := map[string][]int{}

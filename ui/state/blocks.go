@@ -183,9 +183,9 @@ func (b *Blocks) Summary() string {
 	return text + "."
 }
 
-// inCode returns the rows of the function's blocks in code order. The graph and the table of
+// inCodeOrder returns the rows of the function's blocks in code order. The graph and the table of
 // branches number blocks in this order.
-func (b *Blocks) inCode() []int {
+func (b *Blocks) inCodeOrder() []int {
 	t := b.Table("blocks")
 	list := make([]int, len(rowsOf(t)))
 	for i := range list {
@@ -197,7 +197,7 @@ func (b *Blocks) inCode() []int {
 
 // RowOf returns the row in the table of blocks for a node of the graph, or -1 if there is none.
 func (b *Blocks) RowOf(node int) int {
-	if rows := b.inCode(); node >= 0 && node < len(rows) {
+	if rows := b.inCodeOrder(); node >= 0 && node < len(rows) {
 		return rows[node]
 	}
 	return -1
@@ -209,7 +209,7 @@ func (b *Blocks) graph() *Graph {
 	if t == nil || len(t.Rows) == 0 || len(t.Rows) > mostDrawn {
 		return nil
 	}
-	rows := b.inCode()
+	rows := b.inCodeOrder()
 	g := &Graph{ID: "function", Title: "Blocks of " + b.FunctionName(), Selected: slices.Index(rows, b.row("blocks", b.Block))}
 	g.Summary = Plural(uint64(len(t.Rows)), "block", "blocks") + ". Arrow keys follow the edges, Enter selects a block."
 	count := func(v report.Value) (text string, never bool) {
@@ -301,7 +301,7 @@ const mostBranches = 60
 
 // branchRows returns the first outcomes of the function's branches.
 func (b *Blocks) branchRows() (list []BranchRow) {
-	t, blocks, rows := b.Table("branches"), b.Table("blocks"), b.inCode()
+	t, blocks, rows := b.Table("branches"), b.Table("blocks"), b.inCodeOrder()
 	var shares []float64 // the shares of all outcomes of the row's branch
 	first := 0
 	for i := range min(len(rowsOf(t)), mostBranches) {

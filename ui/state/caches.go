@@ -61,7 +61,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 		add("served", "serves", shareOfWhole(l.Hits, total))
 		card.Chip, card.Method = string(l.Method), methodWords(l.Method)
 		if other {
-			card.otherLines(asked[i].LineBytes)
+			card.noteLineSize(asked[i].LineBytes)
 		}
 	}
 	add := func(id, name, value string) {
@@ -118,8 +118,8 @@ func (c *Caches) Sentence() string {
 	return text + numberOfID(c.Memory, "accesses") + " accesses to memory."
 }
 
-// otherLines marks a card whose numbers are not for the requested line size.
-func (card *LevelCard) otherLines(asked uint32) {
+// noteLineSize marks a card whose numbers are not for the requested line size.
+func (card *LevelCard) noteLineSize(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
 	card.Method = "computed for lines of " + has + " bytes instead of " + want

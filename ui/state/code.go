@@ -141,8 +141,8 @@ type Cause struct {
 	Where, Function, References, Misses, Share string
 }
 
-// referencesOf returns the number of references of a row. A part of the run has no counts of
-// references, so the function returns the number of line accesses.
+// referencesOf formats the number of references of a row. If only a part of the run is in view,
+// references are not counted, so referencesOf formats the number of line accesses instead.
 func (c *Code) referencesOf(r *attribution.Row) string {
 	if c.Ranker.Part() {
 		return Plural(r.Accesses, "access", "accesses")

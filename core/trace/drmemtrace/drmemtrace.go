@@ -182,7 +182,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
 		return "the first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
 	}
-	const newest = 100 // larger than any plausible version number; so far, all have one digit
+	const newest = 100 // larger than any plausible version number; so far, version numbers have one digit
 	if version := binary.LittleEndian.Uint64(head[valueAt:]); version == 0 || version > newest {
 		return "the header's version is " + strconv.FormatUint(version, 10), false
 	}

@@ -56,7 +56,7 @@ func (p *parser) Header() trace.Header {
 // other marks the bytes in the table "kinds" that are not the letter of a kind.
 const other = 0xff
 
-// kinds maps the letter of a kind, XORed with a blank, to the kind. In a line of lackey, the letter
+// kinds maps the letter of a kind, XORed with a blank, to the kind. In lackey's output, the letter
 // of the kind is next to a blank.
 var kinds = func() (table [256]uint8) {
 	for i := range table {

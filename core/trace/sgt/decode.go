@@ -93,7 +93,7 @@ func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot
 
 // cell contains the predictor's state for a value. In straight blocks, it also describes the row
 // whose address is the value. The cell of a row without a value repeats the previous value, so that
-// it does not affect the prediction of later values.
+// the row does not affect the prediction of later values.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // all ones if the row has a value, otherwise 0

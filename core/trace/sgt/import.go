@@ -404,7 +404,7 @@ type importStream struct {
 	used uint64 // sequence number of the block's last row
 }
 
-// isRunning reports whether the given thread made the last row.
+// isRunning reports whether the last row belongs to the given thread.
 func (m *namer) isRunning(thread uint32) bool { return m.thread != nil && m.thread.number == thread }
 
 func (m *namer) turnTo(thread uint32) {

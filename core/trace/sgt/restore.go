@@ -162,8 +162,8 @@ func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	return nil
 }
 
-// skipSites skips the sites before the given one. All skipped sites must be ends of worksharing
-// loops that continue, because only such sites produce no row.
+// skipSites skips the sites before the given site. Only the ends of worksharing loops that continue
+// produce no row, so skipSites stops at any other site.
 func (r *Restorer) skipSites(p *trace.Program, to uint32) {
 	const going = 1
 	for s := &r.step; s.next != to && s.next < s.end && p.Sites[s.next].Kind == trace.LoopEnd; s.next++ {
