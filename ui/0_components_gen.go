@@ -679,7 +679,7 @@ type Caches struct {
 	list      []state.Cause
 	of        *state.View
 	machineOf hierarchy.Hierarchy
-	turn      int // the number of changes of the hierarchy
+	turn      int // how many times the hierarchy has changed
 }
 
 // answer returns the prediction, which App computes only once for the same levels.
@@ -4768,7 +4768,7 @@ type LoopChanges struct {
 	_        incomparable
 	App      *App
 	Proposed vugu.Builder
-	tried    []vugu.Builder // tables of changes
+	tried    []vugu.Builder // the tables of the changes that the user has tried
 }
 
 func (c *LoopChanges) of() *changeState { return c.App.changes() }

@@ -133,7 +133,8 @@ func (c *Diagnosis) notes() []string {
 	return nil
 }
 
-// lacksLoops reports whether the profile in view has no loops, but an analysis could find loops.
+// lacksLoops reports whether the profile in view has no loops although an analysis could find
+// loops.
 func (c *Diagnosis) lacksLoops() bool {
 	r := c.App.result
 	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil && c.App.CanRepeat()

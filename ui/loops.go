@@ -179,8 +179,8 @@ func (a *App) takeLoops(reply *answers.Reply, err error) {
 	}
 }
 
-// lacksEvictions reports whether the Code view is shown, and the evictions in the loops of the run are
-// unknown but can be counted.
+// lacksEvictions reports whether the Code view needs evictions: the view is shown, and the
+// evictions in the loops of the run are unknown but can be counted.
 func (a *App) lacksEvictions() bool {
 	r := a.result
 	return a.Screen.Tab == state.TabCode && r != nil && !r.Live && r.Profile != nil && len(r.Profile.Loops) > 0 && !a.evictionsCounted() && a.nests.failed == ""

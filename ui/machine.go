@@ -284,8 +284,8 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// isMachineFile reports whether a file describes a hierarchy, and is neither a trace nor a source file,
-// judging by its name.
+// isMachineFile reports whether a file name has an extension of hierarchy descriptions that neither
+// traces nor source files have.
 func isMachineFile(name string) bool {
 	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {

@@ -204,8 +204,8 @@ func affectsCodegen(word string) bool {
 	return beginsWithAny(word, codegenPrefixes...) && !strings.HasPrefix(word, "-module")
 }
 
-// passThrough selects the mode "passing", in which the compiler receives the command line
-// unchanged, and stores the reason.
+// passThrough selects the mode "passing" and stores the reason. In this mode, the compiler receives
+// the command line unchanged.
 func (c *commandLine) passThrough(why string) {
 	c.mode = passing
 	if c.passReason == "" {

@@ -114,8 +114,8 @@ func memory() func() uint64 {
 }
 
 // queryParameter returns a query parameter of the worker's URL. The site sets only the parameter with
-// the script of the decompressors. Tests also set the database, the interval between checkpoints,
-// and another decompressor program.
+// the script of the decompressors. Tests also set the database, the interval between checkpoints, and
+// a different decompressor program.
 func queryParameter(name, otherwise string) string {
 	address := js.Global().Get("location")
 	parameters := address.Get("search").String()
@@ -142,7 +142,7 @@ func checkpointReferences() uint64 {
 // traces opens the traces of successive analyses.
 type traces struct{ unpackers unpack.Workers }
 
-// traceFile is a file whose decompressors end when it is closed.
+// traceFile is a file that, when closed, also ends its decompressors.
 type traceFile struct {
 	*file.File
 	unpackers *unpack.Workers

@@ -339,8 +339,8 @@ func (t *blocks) end(label []byte) bool {
 	return false
 }
 
-// resume starts the next part of the innermost block, which continues after a call, and returns the
-// part's number.
+// resume starts the next part of the innermost block after a call. It returns the number of this
+// part.
 func (t *blocks) resume() uint32 {
 	running := &t.open[len(t.open)-1]
 	t.called = false

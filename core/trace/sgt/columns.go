@@ -115,7 +115,7 @@ func (d *decoder) differences() {
 }
 
 // shortDifferences decodes differences from number i on. shortDifferences stops at the first
-// difference that is missing or has more than eight bytes, and returns the number of this
+// difference that is missing or has more than eight bytes. It returns the number of this
 // difference.
 func (d *decoder) shortDifferences(i int) int {
 	q, cells := &d.queue, d.cells.all

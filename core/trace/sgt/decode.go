@@ -115,7 +115,7 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 }
 
 // miss updates the predictions after a miss, but not the last value. The parameter "off" is the
-// difference from the last value, and other is the prediction of the other predictor.
+// difference from the last value, and "other" is the prediction of the other predictor.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
 	if now == other {
@@ -128,7 +128,7 @@ func (v *cell) miss(now, previous, other, off uint64) {
 }
 
 // learn updates the state with a value. If the prediction missed, the parameter "missed" is all
-// ones, and off is the difference from the last value. The parameter "other" is the prediction of
+// ones, and "off" is the difference from the last value. The parameter "other" is the prediction of
 // the other predictor.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed

@@ -131,8 +131,8 @@ const (
 // the token.
 const longRun = 3
 
-// token writes a token, which represents the expected steps that have not been written yet, and the
-// step after them.
+// token writes the token for the expected steps that have not been written yet and for the step
+// that follows them.
 func (e *encoder) token(misses, follows uint64) {
 	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<2|follows)
 	if e.run >= longRun {

@@ -189,8 +189,8 @@ func (t *Tables) nextModule(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures adds to a module the structures that its sites and objects use. The parameter "all"
-// contains the structures of the whole program.
+// ownStructures copies the structures that the sites and objects of a module use to the module. The
+// parameter "all" contains the structures of the whole program.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {
 		return
@@ -215,9 +215,9 @@ func ownStructures(part *trace.Program, all []trace.Structure) {
 	}
 }
 
-// moduleEnd returns the indices after the last function and the last block of the next module,
-// which must not be the last module. If the module's blocks refer to blocks of a later module,
-// moduleEnd returns the total numbers of functions and blocks.
+// moduleEnd returns the indices after the last function and the last block of the next module. The
+// next module must not be the last module of the program. If the module's blocks refer to blocks of
+// a later module, moduleEnd returns the total numbers of functions and blocks.
 func (t *Tables) moduleEnd(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {

@@ -137,8 +137,9 @@ func (m *Importer) Close(e End) error {
 // execution is the current execution of a block of the trace. In some traces, such as PPT traces, a
 // block's references differ between executions. In a container, all executions of a block produce
 // the same kinds of rows. A block of the trace therefore becomes several blocks, one for each
-// distinct list of sites. References beyond the maximum of MaxValues values become steps of a
-// synthetic block, and so do references that follow references of a different block.
+// distinct list of sites. Two kinds of references become steps of a synthetic block instead:
+// references for which the step would need more than MaxValues values, and references that follow
+// references of a different block.
 type execution struct {
 	begun  bool
 	entry  bool   // whether the execution began with a BlockEntry row

@@ -211,8 +211,9 @@ func (r *Reader) top() *lane {
 	}
 }
 
-// ready reports whether the first lane is known to have the next step, and enough chunks are being
-// decoded in advance.
+// ready reports whether rows can be returned without reading further chunks: either the file has
+// been read completely, or the first lane is known to contain the next step, and enough chunks are
+// being decoded in advance.
 func (r *Reader) ready() bool {
 	return r.ended != nil || r.turn[0].ticket < r.floor && r.earlies >= r.early.chunks
 }

@@ -166,7 +166,7 @@ func (x *Rewriter) Copy(steps int) error {
 // References returns the number of references written so far.
 func (x *Rewriter) References() uint64 { return x.w.total }
 
-// step copies a step, or only the references of the step that belong to the part.
+// step copies a step, or only those references of the step that belong to the part.
 func (x *Rewriter) step(at place, block uint32, values []uint64) error {
 	to := &x.blocks[block]
 	if to.keep != nil {
@@ -190,7 +190,7 @@ func (x *Rewriter) step(at place, block uint32, values []uint64) error {
 	return x.w.Step(at.thread, at.ticket, to.number, values)
 }
 
-// copyReferences copies only the references of a step that belong to the part.
+// copyReferences copies only those references of a step that belong to the part.
 func (x *Rewriter) copyReferences(at place, b *trace.Block, values []uint64) error {
 	p := &trace.Program{Modules: make([]trace.Module, 1)}
 	var of [][]uint64

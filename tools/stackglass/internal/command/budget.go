@@ -55,8 +55,8 @@ func parseBudget(text string, h hierarchy.Hierarchy, metrics []string) (budget, 
 	return b, slices.Contains(metrics, metric)
 }
 
-// cutOperator splits a condition at the operator, which begins at the given position, and stores
-// the operator in b.ops.
+// cutOperator splits a condition at the operator that begins at the given position. It stores the
+// operator in b.ops.
 func (b *budget) cutOperator(at int) (left, right string, found bool) {
 	if at < 0 {
 		return "", "", false

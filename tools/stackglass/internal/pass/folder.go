@@ -24,8 +24,8 @@ const (
 // not part of the trace.
 var otherFiles = []string{"cpu_schedule.", "serial_schedule.", "modules.log", "encodings.bin", "funclist.log", "v2p.textproto"}
 
-// openFolder opens a folder of DynamoRIO, which contains one file for each thread or core, as a
-// single trace. It merges the records by their timestamps.
+// openFolder opens a folder of DynamoRIO as a single trace. The folder contains one file for each
+// thread or core, and openFolder merges the records of these files by their timestamps.
 func (in *Input) openFolder(ctx context.Context, name string) (io.Reader, error) {
 	paths, err := traceFiles(name)
 	if err != nil {
