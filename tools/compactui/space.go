@@ -94,7 +94,7 @@ func (s *spaces) readBlock(i, depth int) (end int, found []child) {
 	return i, found
 }
 
-// markUnseen marks the white-space children of an element that a browser does not show.
+// markUnseen marks those white-space children of an element that a browser does not show.
 func (s *spaces) markUnseen(parent string, all []child) {
 	if parent == preformatted {
 		return

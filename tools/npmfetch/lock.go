@@ -111,8 +111,8 @@ func selectPackages(all []lockedPackage, names []string) ([]lockedPackage, error
 	return list, nil
 }
 
-// matchesSystem reports whether a package is for the current system: the list of allowed systems
-// must be empty or contain it.
+// matchesSystem reports whether a package is for the current system. This is the case if the list
+// of allowed systems is empty or contains the current system.
 func matchesSystem(allowed []string, current string) bool {
 	return len(allowed) == 0 || slices.Contains(allowed, current)
 }

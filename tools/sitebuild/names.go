@@ -103,7 +103,8 @@ func (b *build) writeHeaders() error {
 	return b.write("_headers", []byte(text.String()))
 }
 
-// writeIgnored lists the files that Cloudflare does not need, because it compresses files itself.
+// writeIgnored writes a list of files that Cloudflare does not need: the compressed copies, because
+// Cloudflare compresses files itself.
 func (b *build) writeIgnored() error {
 	return b.write(".assetsignore", []byte("*.br\n*.gz\n.gitkeep\n"))
 }

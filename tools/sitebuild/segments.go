@@ -113,7 +113,7 @@ func initialMemory(file []byte, segments []segment) []byte {
 // the bytes.
 func readSegment(r *wasmcode.Reader) (s segment, ok bool) {
 	ok = r.Next() == 0 && r.Next() == i32const
-	s.memory = r.Unsigned() & (1<<32 - 1) // the constant is signed; the mask matters only for addresses from 2 GiB
+	s.memory = r.Unsigned() & (1<<32 - 1) // the constant is signed, so the mask matters for addresses of 2 GiB or more
 	ok = r.Next() == endOfExpression && ok
 	s.bytes = r.Unsigned()
 	s.file = r.At

@@ -175,8 +175,8 @@ func (m *merger) add(record *[RecordBytes]byte) {
 	}
 }
 
-// finish removes the current part after its last record. rest contains the bytes after the part's
-// last complete record.
+// finish removes the current part after its last record. The parameter "rest" contains the bytes
+// after the part's last complete record.
 func (m *merger) finish(rest []byte, err error) error {
 	p := m.now
 	m.now = nil

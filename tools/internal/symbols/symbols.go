@@ -238,8 +238,8 @@ func (s *File) readRows(lines *dwarf.LineReader) {
 	}
 }
 
-// fileNumber returns the index of a source file in s.files. It is optimised for the most frequent
-// case: the file of the previous row.
+// fileNumber returns the index of a source file in s.files. It is fast in the most frequent case:
+// the file is the same as in the previous row.
 func (s *File) fileNumber(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number

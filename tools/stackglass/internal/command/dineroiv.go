@@ -15,7 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dineroRun is a run of the simulator DineroIV. It does nothing if DineroIV is not installed.
+// dineroRun is a run of the simulator DineroIV. Its methods do nothing if DineroIV is not
+// installed.
 type dineroRun struct {
 	cmd   *exec.Cmd
 	to    *bufio.Writer
