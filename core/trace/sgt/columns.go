@@ -36,17 +36,17 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// copyOn fills the rows from index row up to index end by repeating the rows [pattern, row). It
-// does so in all columns except the addresses.
-func (c *columns) copyOn(pattern, row, end int) {
-	copyOn(c.kind, pattern, row, end)
-	copyOn(c.bytes, pattern, row, end)
-	copyOn(c.site, pattern, row, end)
+// repeatRows fills the rows from index row up to index end by repeating the rows [pattern, row). It
+// fills all columns except the addresses.
+func (c *columns) repeatRows(pattern, row, end int) {
+	repeatColumn(c.kind, pattern, row, end)
+	repeatColumn(c.bytes, pattern, row, end)
+	repeatColumn(c.site, pattern, row, end)
 }
 
-// copyOn fills a column from index row up to index end by repeating column[pattern:row]. Each copy
-// is twice as long as the previous copy.
-func copyOn[T any](column []T, pattern, row, end int) {
+// repeatColumn fills a column from index row up to index end by repeating column[pattern:row]. Each
+// copy is twice as long as the previous copy.
+func repeatColumn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])
 	}

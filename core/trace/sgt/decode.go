@@ -97,7 +97,7 @@ func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // all ones if the row has a value, otherwise 0
-	pick               uint64 // all ones to predict by link, 0 to predict by stride
+	pick               uint64 // all ones to predict by link (previous value + link), 0 to predict by stride (last + stride)
 	missed             uint64 // all ones if the last prediction missed, 0 if it hit
 	bytes, site        uint32
 	kind               trace.Kind
@@ -114,8 +114,8 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 	return now, now ^ both
 }
 
-// miss updates the predictions after a miss, but not the last value. The parameter "off" is the
-// difference from the last value, and "other" is the prediction of the other predictor.
+// miss updates the predictors after a misprediction, but not the field "last". The parameter "off"
+// is the difference from the last value, and "other" is the prediction of the other predictor.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
 	if now == other {
@@ -416,7 +416,7 @@ func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 		}
 	}
 	d.before = d.ring[len(d.ring)-1]
-	c.copyOn(row-width, row, end)
+	c.repeatRows(row-width, row, end)
 	return end
 }
 

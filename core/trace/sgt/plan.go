@@ -10,7 +10,7 @@ import (
 type plan struct {
 	form   form
 	lead   uint8   // in a straight plan, the number of rows before the rows with values
-	scales []uint8 // scales of the block's values
+	scales []uint8 // the scale of each value; see scaleOf
 	rows   []planRow
 }
 
@@ -177,7 +177,7 @@ func formOf(p *plan) (lead uint8, f form) {
 
 // layout describes a block for encoders and decoders.
 type layout struct {
-	scales     []uint8 // scales of the block's values
+	scales     []uint8 // the scale of each value; see scaleOf
 	references uint64  // number of rows that are references, if no reference has 2^32 bytes or more
 	sizes      []uint8 // numbers of the values that are sizes of references
 }

@@ -187,7 +187,7 @@ func (r *Reader) addColumns(b *trace.Batch) columns {
 func fillThread(column []uint32, thread uint32) {
 	if len(column) > 0 {
 		column[0] = thread
-		copyOn(column, 0, 1, len(column))
+		repeatColumn(column, 0, 1, len(column))
 	}
 }
 

@@ -491,7 +491,7 @@ func (f *flow) writeRegion(r *region) {
 	}
 }
 
-// writeTable writes the jump to the item of a region that variable 0 selects.
+// writeTable writes code that jumps to the item that variable 0 selects in a region.
 func (f *flow) writeTable(r *region) {
 	later := r.laterEntries()
 	least := f.last[r.items[0].to] // the highest block number that selects the first item
