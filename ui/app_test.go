@@ -975,7 +975,7 @@ func TestSampleAndCores(t *testing.T) {
 		t.Errorf("sample of the exact analysis = %+v, want none", d.app.result.Profile.Sampled)
 	}
 	d.app.Navigate("#" + state.Screen{Open: d.app.Screen.Open, Other: first}.Hash())
-	if how := d.app.how(); !strings.HasPrefix(how, "sampled") {
+	if how := d.app.method(); !strings.HasPrefix(how, "sampled") {
 		t.Errorf("label of a comparison with a sample = %s, want sampled", how)
 	}
 
