@@ -187,7 +187,7 @@ type run struct {
 	changes   atomic.Int64 // number of changes that were tried
 	replaying sync.Mutex   // protects these fields while replays run
 	replayed  uint64       // number of rows replayed
-	chunks    []*chunk     // chunks that replays reuse
+	pool      pool         // buffers that replays reuse
 	out       *Diagnosis
 }
 

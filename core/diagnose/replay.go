@@ -413,6 +413,7 @@ type replay struct {
 	numCores int      // number of cores that run threads, also threads without references
 	cores    [mostCores]core
 	taken    uint64      // number of references
+	touched  uint64      // a value computed from prefetched data, so that the compiler keeps the loads
 	met      int         // number of synchronisation points
 	begun    []beginning // the counts at some synchronisation points
 	enough   atomic.Bool // the replay has reached its last synchronisation point (until)
@@ -550,8 +551,6 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	if possible {
 		r.replayed += rows
 	}
-	unused := r.chunks
-	r.chunks = nil
 	r.replaying.Unlock()
 	if !possible {
 		return nil
@@ -579,7 +578,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 			c.pages = map[trace.Addr]*page{}
 			s.placer = newPlacer(c, s.shift, pageShift)
 		}
-		s.reuse, s.divide, s.take = r.newReuse(), s.split, s.use
+		s.reuse, s.divide, s.take, s.ahead = r.newReuse(), s.split, s.use, s.prefetch
 		s.goOn = func() bool { return !s.overfull && !s.enough.Load() && r.GoOn() }
 	}
 	if to == nil {
@@ -617,7 +616,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 			s.perVisit[b] = share(r.cost.hits.Blocks[b].Cycles, r.cost.visits[b])
 		}
 	}
-	s.free = unused
+	s.pool = &r.pool
 	done := false
 	if c.team > 1 {
 		if s.placer != nil {
@@ -631,9 +630,6 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	} else {
 		done = s.replayAlone(levels)
 	}
-	r.replaying.Lock()
-	r.chunks = append(r.chunks, s.free...)
-	r.replaying.Unlock()
 	if !done || s.broken || s.until > 0 && len(s.begun) == 0 {
 		return nil
 	}
@@ -825,6 +821,25 @@ func (s *replay) indexOf(thread uint8, at trace.Line) uint32 {
 		s.overfull = s.overfull || len(s.lines.numbers.keys) > mostGroups
 	}
 	return g.number<<groupShift + uint32(at)&groupMask
+}
+
+// prefetch loads the data that a later row needs into the host's cache.
+func (s *replay) prefetch(r *row) {
+	if !r.kind.IsReference() || r.index < 0 {
+		return
+	}
+	at, k := r.addr>>s.shift, &s.cores[r.thread]
+	if k.near[0] == at+1 {
+		return
+	}
+	touched := uint64(0)
+	if group := int(r.site >> groupShift); group < len(s.lines.groups) {
+		touched = s.lines.groups[group][r.site&groupMask].sharers
+	}
+	for _, c := range k.caches {
+		touched += c.tags[c.number(at)*c.ways]
+	}
+	s.touched += touched
 }
 
 // use processes a prepared reference to a single line, or a row that is not a reference.
@@ -1035,6 +1050,9 @@ func (f *followed) reset() {
 	f.lines, f.lineSites, f.pages, f.pageSites = f.lines[:0], f.lineSites[:0], f.pages[:0], f.pageSites[:0]
 }
 
+// rowsAtATime is the approximate number of rows in a batch.
+const rowsAtATime = 1 << 14
+
 // replayAlone replays a trace with one thread. Nothing else changes the caches, so accesses are
 // made in batches while the next accesses are read. If levels is false, misses are not counted. It
 // returns false if the replay was stopped.
@@ -1064,7 +1082,7 @@ func (s *replay) replayAlone(levels bool) bool {
 			switch task {
 			case 0:
 				if read = read[:0]; more {
-					read, more = s.read(read, mostRead)
+					read, more = s.read(read, rowsAtATime)
 				}
 			case 1:
 				for j := range rows {

@@ -3,10 +3,9 @@ package diagnose
 import (
 	"io"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"github.com/stackglass/stackglass/core/loops"
-	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -60,6 +59,7 @@ type schedule struct {
 	numbers map[uint32]uint8
 	rest    *loops.Expander // rows that have not yet been read
 	batch   *trace.Batch
+	done    int    // number of rows of the batch that have been read
 	thread  uint32 // thread of the row read last
 	number  uint8  // the core of that thread
 	stopped bool
@@ -70,6 +70,7 @@ type schedule struct {
 	_ gap
 
 	take    func(*row)
+	ahead   func(*row)         // called for some rows a few rows before they are passed on; nil if not needed
 	joined  func()             // called when all threads have synchronised
 	forked  func()             // called when the threads begin
 	clock   [mostCores]float64 // the clock of each thread; the function take advances the clock
@@ -87,8 +88,8 @@ type schedule struct {
 	// whether a call that waits for a thread was made since the threads began
 	joining bool
 	members [mostCores]member
-	free    []*chunk // unused chunks, for later rows
-	rows    int
+	pool    *pool
+	rows    int            // number of rows that are kept
 	limits  buffers        // the zero value means usualBuffers
 	full    int            // number of rows that are kept before they are passed on
 	inner   [mostCores]int // number of nested regions of each thread
@@ -102,52 +103,79 @@ type gap [128]byte
 
 // member is the remaining work of a thread.
 type member struct {
-	queue
-	at     int   // the next row to pass on
-	phases []int // numbers of the rows at which the thread's phases begin
-	phase  int   // number of the phase that contains the first row
+	kept   []segment // the rows that wait for their turn
+	at     int       // number of the next row to pass on, from the start of the region
+	end    int       // number of the next row to be kept
+	phases []int     // numbers of the rows at which the thread's phases begin
+	phase  int       // number of the phase that contains the first row
 	ended  bool
 }
 
-const (
-	chunkBits = 12
-	chunkRows = 1 << chunkBits
-)
-
-type chunk [chunkRows]row
-
-// queue contains waiting rows, in chunks. A slice that grows would be copied and cleared
-// repeatedly. Rows are numbered from the start of the region.
-type queue struct {
-	chunks []*chunk // the chunks that contain the rows from number first onwards
-	first  int      // number of the first row in chunks, a multiple of chunkRows
-	end    int      // the number of the next row to be appended
+// buffer contains consecutive rows of the trace.
+type buffer struct {
+	rows  []row
+	users int // number of segments in the buffer that still wait, plus one while the buffer is read
 }
 
-func (q *queue) row(i int) *row { return &q.chunks[(i-q.first)>>chunkBits][i&(chunkRows-1)] }
+// segment is a sequence of rows of one thread in a buffer, from index from to index to-1.
+type segment struct {
+	in       *buffer
+	from, to int
+}
 
-// push appends rows to a queue.
-func (s *schedule) push(q *queue, rows []row) {
-	for len(rows) > 0 {
-		if q.end-q.first == len(q.chunks)*chunkRows {
-			c := new(chunk)
-			if n := len(s.free); n > 0 {
-				c, s.free = s.free[n-1], s.free[:n-1]
-			}
-			q.chunks = append(q.chunks, c)
-		}
-		n := copy(q.chunks[len(q.chunks)-1][q.end&(chunkRows-1):], rows)
-		q.end += n
-		rows = rows[n:]
+// pool contains unused buffers.
+type pool struct {
+	mutex   sync.Mutex
+	buffers []*buffer
+}
+
+// bufferRows is the approximate number of rows in a buffer.
+const bufferRows = 1 << 12
+
+// get returns an empty buffer.
+func (p *pool) get() *buffer {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	n := len(p.buffers)
+	if n == 0 {
+		return &buffer{rows: make([]row, 0, bufferRows+bufferRows/4)}
+	}
+	b := p.buffers[n-1]
+	p.buffers = p.buffers[:n-1]
+	b.rows = b.rows[:0]
+	return b
+}
+
+// release ends one use of a buffer, and returns the buffer to the pool after its last use.
+func (p *pool) release(b *buffer) {
+	if b.users--; b.users == 0 {
+		p.mutex.Lock()
+		p.buffers = append(p.buffers, b)
+		p.mutex.Unlock()
 	}
 }
 
-// drop releases the chunks that contain only rows before row number to.
-func (s *schedule) drop(q *queue, to int) {
-	n := (to - q.first) >> chunkBits
-	s.free = append(s.free, q.chunks[:n]...)
-	q.chunks = append(q.chunks[:0], q.chunks[n:]...)
-	q.first += n * chunkRows
+// keep appends rows of a buffer to the rows of a thread that wait for their turn.
+func (m *member) keep(b *buffer, from, to int) {
+	m.end += to - from
+	if n := len(m.kept); n > 0 {
+		if last := &m.kept[n-1]; last.in == b && last.to == from {
+			last.to = to
+			return
+		}
+	}
+	b.users++
+	m.kept = append(m.kept, segment{b, from, to})
+}
+
+// passed removes the first rows of a thread, which are all in its first segment.
+func (s *schedule) passed(m *member, rows int) {
+	m.at += rows
+	first := &m.kept[0]
+	if first.from += rows; first.from == first.to {
+		s.pool.release(first.in)
+		m.kept = m.kept[1:]
+	}
 }
 
 // run passes on all rows. It returns false if it was stopped.
@@ -159,23 +187,20 @@ func (s *schedule) run() bool {
 	for i := range s.tree.References() {
 		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
 	}
-	var now, next []row
-	giving := new(atomic.Bool)
-	for more := true; more || len(now) > 0; now, next = next, now {
-		next = next[:0]
-		parallel.Each(2, func(task int) {
-			if task == 1 {
-				giving.Store(true)
-				s.give(now)
-				giving.Store(false)
-				return
-			}
-			for most := mostRead; more && len(next) < most; {
-				if next, more = s.read(next, most); giving.Load() {
-					most = min(most+mostRead, mostReadAhead)
-				}
-			}
-		})
+	if s.pool == nil {
+		s.pool = &pool{}
+	}
+	full := make(chan *buffer, mostFull)
+	go func() {
+		defer close(full)
+		for more := true; more; {
+			b := s.pool.get()
+			b.rows, more = s.read(b.rows, bufferRows)
+			full <- b
+		}
+	}()
+	for b := range full {
+		s.give(b)
 	}
 	if !s.stopped {
 		s.flush(true)
@@ -183,11 +208,8 @@ func (s *schedule) run() bool {
 	return !s.stopped
 }
 
-// mostRead is the approximate number of rows that are read at a time.
-const mostRead = 1 << 14
-
-// mostReadAhead is the approximate number of rows that are read while earlier rows are passed on.
-const mostReadAhead = 1 << 18
+// mostFull is the largest number of buffers that are read while earlier rows are passed on.
+const mostFull = 64
 
 // read appends approximately the given number of rows of the trace, and reports whether there may
 // be more. It omits events if there is only one thread.
@@ -197,18 +219,24 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	}
 	b := s.batch
 	for len(rows) < most {
-		if err := s.rest.Next(b); err != nil || !s.goOn() {
-			s.stopped = err != io.EOF
-			return rows, false
-		}
-		if s.parts.skip(s.past, b.Len()) {
+		if s.done == b.Len() {
+			s.done = 0
+			if err := s.rest.Next(b); err != nil || !s.goOn() {
+				s.stopped = err != io.EOF
+				return rows, false
+			}
 			s.past += uint64(b.Len())
-			s.skip(b)
-			continue
+			if s.parts.skip(s.past-uint64(b.Len()), b.Len()) {
+				s.skip(b)
+				s.done = b.Len()
+				continue
+			}
 		}
-		s.past += uint64(b.Len())
-		rows = slices.Grow(rows, b.Len())
-		for i, kind := range b.Kind {
+		from, end := s.done, min(b.Len(), s.done+most-len(rows))
+		s.done = end
+		rows = slices.Grow(rows, end-from)
+		for i := from; i < end; i++ {
+			kind := b.Kind[i]
 			if s.threads < 2 && !kind.IsReference() && (s.order == nil || kind != trace.BlockEntry && kind != trace.BareBlock) {
 				if s.alloc != nil && kind == trace.Alloc && b.Arg != nil {
 					s.alloc(b.Addr[i], b.Arg[i])
@@ -248,7 +276,7 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 				s.alloc(r.addr, b.Arg[i])
 			}
 			if s.divide != nil && r.index >= 0 {
-				rows = slices.Grow(s.divide(rows), b.Len()-i)
+				rows = slices.Grow(s.divide(rows), end-i)
 			}
 		}
 	}
@@ -282,9 +310,11 @@ func (p parts) skip(from uint64, rows int) bool {
 	return middle < begin || middle >= begin+p.rows
 }
 
-// give handles the rows that were read: it passes each row on, or buffers it until it is the turn
-// of its thread.
-func (s *schedule) give(rows []row) {
+// give handles the rows of a buffer: it passes each row on, or keeps it until it is the turn of its
+// thread.
+func (s *schedule) give(b *buffer) {
+	b.users = 1
+	rows := b.rows
 	for i := 0; i < len(rows); {
 		r := &rows[i]
 		m := &s.members[r.thread]
@@ -293,19 +323,20 @@ func (s *schedule) give(rows []row) {
 			s.take(r)
 			i++
 		case s.open && len(m.phases) > 0 && s.keeps(r):
-			full, from := s.full, i
-			most := min(len(rows), i+max(1, full-s.rows))
+			from := i
+			most := min(len(rows), i+max(1, s.full-s.rows))
 			for i++; i < most && rows[i].thread == r.thread && s.keeps(&rows[i]); i++ {
 			}
-			s.push(&m.queue, rows[from:i])
-			if s.rows += i - from; s.rows >= full {
+			m.keep(b, from, i)
+			if s.rows += i - from; s.rows >= s.full {
 				s.flush(false)
 			}
 		default:
-			s.add(r)
+			s.add(b, i)
 			i++
 		}
 	}
+	s.pool.release(b)
 }
 
 // keeps reports whether a row of a running thread neither starts nor ends threads, so the row only
@@ -317,8 +348,9 @@ func (s *schedule) keeps(r *row) bool {
 	return s.regions || (s.creates == nil || !s.creates(r.site)) && (s.joins == nil || !s.joins(r.site))
 }
 
-// add processes a row of a run with several threads.
-func (s *schedule) add(r *row) {
+// add processes the row with index i of a buffer, in a run with several threads.
+func (s *schedule) add(b *buffer, i int) {
+	r := &b.rows[i]
 	s.known = max(s.known, int(r.thread)+1)
 	switch {
 	case s.regions && r.kind == trace.ParallelBegin && !s.open,
@@ -356,7 +388,7 @@ func (s *schedule) add(r *row) {
 	if len(m.phases) == 0 {
 		m.phases = append(m.phases, 0)
 	}
-	s.push(&m.queue, []row{*r})
+	m.keep(b, i, i+1)
 	s.rows++
 	switch {
 	case r.kind == trace.Barrier && s.regions && s.inner[r.thread] == 0:
@@ -409,8 +441,10 @@ func (s *schedule) flush(last bool) {
 	for i := range s.members {
 		m := &s.members[i]
 		if last {
-			s.drop(&m.queue, m.first+len(m.chunks)*chunkRows)
-			*m = member{queue: queue{chunks: m.chunks}, phases: m.phases[:0]}
+			for len(m.kept) > 0 { // only if rows were kept for a phase that does not end in this region
+				s.passed(m, m.kept[0].to-m.kept[0].from)
+			}
+			*m = member{phases: m.phases[:0]}
 			s.inner[i] = 0
 			continue
 		}
@@ -419,7 +453,6 @@ func (s *schedule) flush(last bool) {
 		}
 		// The last phase continues: keep its rows that have not yet been replayed.
 		done := max(0, min(end-1-m.phase, len(m.phases)-1)) // a thread may be ahead of the phases that were replayed
-		s.drop(&m.queue, m.at)
 		m.phases = append(m.phases[:0], m.phases[done:]...)
 		for j := range m.phases {
 			m.phases[j] = max(m.at, m.phases[j])
@@ -486,14 +519,7 @@ func (s *schedule) merge(phase int, hold bool) (finished bool) {
 		i := running[next]
 		m := &s.members[i]
 		before := s.clock[i]
-		for taken := 0; m.at < to[i]; taken++ {
-			r := m.row(m.at)
-			if taken > 0 && (r.kind == trace.BlockEntry || taken >= mostInTurn) {
-				break
-			}
-			s.take(r)
-			m.at++
-		}
+		s.turn(m, to[i])
 		s.worked |= 1 << i
 		if s.clock[i] <= before {
 			s.clock[i] = before + leastTurn // now it is another thread's turn
@@ -507,6 +533,33 @@ func (s *schedule) merge(phase int, hold bool) (finished bool) {
 	}
 	return true
 }
+
+// turn passes on the next rows of a thread: a basic block, or at most mostInTurn rows. It ends
+// before the row with the number to.
+func (s *schedule) turn(m *member, to int) {
+	taken := 0
+	for m.at < to {
+		first := &m.kept[0]
+		rows := first.in.rows[first.from:min(first.to, first.from+to-m.at)]
+		for i := range rows {
+			r := &rows[i]
+			if taken > 0 && (r.kind == trace.BlockEntry || taken >= mostInTurn) {
+				s.passed(m, i)
+				return
+			}
+			if s.ahead != nil && i+rowsAhead < len(rows) {
+				s.ahead(&rows[i+rowsAhead])
+			}
+			s.take(r)
+			taken++
+		}
+		s.passed(m, len(rows))
+	}
+}
+
+// rowsAhead is the number of rows between a row that is passed on and the row for which the
+// function ahead is called.
+const rowsAhead = 8
 
 // leastTurn is the smallest number of cycles for which a thread runs in a turn.
 const leastTurn = 0.01
