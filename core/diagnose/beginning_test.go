@@ -85,7 +85,7 @@ func TestCountsAtSynchronisationPoints(t *testing.T) {
 		level := hierarchy.Cache{SizeBytes: 64 * 8, Ways: 2, LineBytes: 64}
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), exchanged: make([]float64, 1), team: 2, pages: map[trace.Addr]*page{},
 			misses: [][]float64{{0}}, coherence: [][]float64{{0}}}
-		s := &replay{counts: c, numCores: 2, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level}, caches: make([][]*lru, 1),
+		s := &replay{counts: c, numCores: 2, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level}, caches: make([][]*lru[uint32], 1),
 			group: []int{1}, private: 1, last: make([]lastOf, 2), perFetch: []float64{1}, native: []uint64{16}, atomic: []bool{false}, until: until}
 		s.schedule = schedule{threads: 2, open: true}
 		var misses, lost []float64

@@ -166,12 +166,13 @@ type run struct {
 	conflictsIn   map[int][]float64
 	mayConflictIn map[[2]int]bool // results of mayConflict, by nest and level
 	plain         map[plainNest]float64
-	trials        map[int]nestTrial      // by number of the nest
-	rolled        map[int]*change.Rolled // by number of the nest
-	sources       map[uint32]source      // by site, for the nests in rolled
-	misses        [][]float64            // the result of exactMisses; nil before the first call
-	number        map[*profile.Site]int  // indices in profile.Sites.Code; nil if not needed yet
-	hashed        []bool                 // levels whose sets are chosen by a hash
+	trials        map[int]nestTrial       // by number of the nest
+	rolled        map[int]*change.Rolled  // by number of the nest
+	sources       map[uint32]source       // by site, for the nests in rolled
+	arraysOf      map[int][]outline.Array // results of arrays, by loop
+	misses        [][]float64             // the result of exactMisses; nil before the first call
+	number        map[*profile.Site]int   // indices in profile.Sites.Code; nil if not needed yet
+	hashed        []bool                  // levels whose sets are chosen by a hash
 	cost          *costs
 	places        []*place
 	taken         map[*place]float64 // share of a location's waits that findings include, 0 to 1

@@ -126,7 +126,7 @@ func TestReplay(t *testing.T) {
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), exchanged: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
 			misses: [][]float64{{0}, {0}}, coherence: [][]float64{{0}, {0}}}
 		level := hierarchy.Cache{SizeBytes: 64 * naiveSets * naiveWays, Ways: naiveWays, LineBytes: 64}
-		s := &replay{counts: c, numCores: 4, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
+		s := &replay{counts: c, numCores: 4, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru[uint32], 2),
 			group: []int{1, 2}, private: 1, last: make([]lastOf, 4), perFetch: []float64{1, 2}, native: []uint64{16}, atomic: []bool{false}}
 		s.schedule = schedule{threads: 4, open: rapid.Bool().Draw(t, "open")}
 		s.placer = newPlacer(c, 6, pageShift)
@@ -149,7 +149,7 @@ func TestReplay(t *testing.T) {
 			n.access(core, addr, store)
 		}
 		contended := 0
-		c.lines.each(func(at trace.Line, of *line) {
+		c.lines.each(func(at trace.Line, of *history) {
 			if of.contended {
 				contended++
 				if !n.contended[at] {
@@ -174,16 +174,16 @@ func TestLineTable(t *testing.T) {
 		by := rapid.SampledFrom([]uint64{1, 3, 64, 1 << 40}).Draw(t, "by")
 		for i := range rapid.Uint64Range(0, 500).Draw(t, "lines") {
 			at := by * rapid.Uint64Range(0, 300).Draw(t, "line")
-			table.need(at).lost = i + 1
+			table.need(at).modified = uint32(i) + 1
 			want[at] = i + 1
 		}
 		for i := range uint64(400) {
 			got := uint64(0)
 			if of := table.find(by * i); of != nil {
-				got = of.lost
+				got = uint64(of.modified)
 			}
 			if got != want[by*i] {
-				t.Errorf("line %d: lost = %d, want %d", by*i, got, want[by*i])
+				t.Errorf("line %d: modified = %d, want %d", by*i, got, want[by*i])
 			}
 		}
 	})
@@ -209,13 +209,13 @@ func TestTLBKeepsRecentPages(t *testing.T) {
 func TestNarrowAndWideLRUSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ways := rapid.SampledFrom([]uint64{1, 2, fewWays, fewWays + 1, 64}).Draw(t, "ways")
-		c := newLRU(ways, ways)
+		c := newLRU[uint64](ways, ways)
 		var held []trace.Line
 		for i, at := range rapid.SliceOf(rapid.Uint64Range(0, ways+ways/4)).Draw(t, "lines") {
 			was, others := remove(held, at)
 			held = append([]trace.Line{at}, others...)
 			held = held[:min(len(held), int(ways))]
-			if got := c.use(at); got != was {
+			if got := c.use(at, at+1); got != was {
 				t.Fatalf("access %d: use = %t, want %t", i, got, was)
 			}
 		}

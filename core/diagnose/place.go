@@ -5,16 +5,16 @@ import "github.com/stackglass/stackglass/core/trace"
 // tlb simulates the two levels of a core's TLB.
 type tlb struct {
 	first  *recent
-	second *lru
+	second *lru[uint64]
 }
 
-func newTLB() tlb { return tlb{&recent{}, newLRU(secondPages, secondPageWays)} }
+func newTLB() tlb { return tlb{&recent{}, newLRU[uint64](secondPages, secondPageWays)} }
 
 // use translates an address of a page for a site. For each site, it counts the translations that
 // are not in the first level. The parameter second contains the numbers of translations from the
 // second level, and the parameter walks contains the numbers of page walks.
 func (t *tlb) use(page uint64, site int32, second, walks []float64) {
-	switch first, in := t.first.use(page), t.second.use(page); {
+	switch first, in := t.first.use(page), t.second.use(page, page+1); {
 	case first:
 	case in:
 		second[site]++

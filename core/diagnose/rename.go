@@ -595,7 +595,7 @@ func merging(arrays []record, bytes uint64) rename {
 // several threads store. The lines of a thread keep their order and their offsets in a page.
 func apart(of *counts, shift uint, copies bool) rename {
 	var list []trace.Line
-	of.lines.each(func(at trace.Line, l *line) {
+	of.lines.each(func(at trace.Line, l *history) {
 		if l.contended {
 			list = append(list, at)
 		}
@@ -616,7 +616,7 @@ func apart(of *counts, shift uint, copies bool) rename {
 		if !ok {
 			return w.addr
 		}
-		l := contended.lineAt(index)
+		l := contended.historyAt(index)
 		owner := l.owner[w.addr/wordBytes%words]
 		switch {
 		case !l.contended, copies && owner != several:

@@ -126,9 +126,14 @@ type page struct {
 	moved  float64 // like the field far, but only for lines that these threads fetch for the first time
 }
 
-// line records the cores that have a cache line, and the threads that stored to the line's words.
+// line records the cores that have a cache line. It is apart from the line's history, so that the
+// lines of a run fit in the host's caches.
 type line struct {
 	sharers, lost uint64 // a bit for each core
+}
+
+// history records the threads that stored to the words of a cache line.
+type history struct {
 	// by word: 1 + the only thread that stored to the word, or the constant several
 	owner     [words]uint8
 	modified  uint32 // 1 + the number of the line in replay.modified; 0 if no core has lost the line
@@ -137,8 +142,7 @@ type line struct {
 	// the latest access after an invalidation was to a word to which another core had stored since the
 	// invalidation
 	honest    bool
-	exchanged bool     // the latest access after an invalidation was to a word to which another thread had stored
-	_         [24]byte // a record fills one cache line of the host, because groups are aligned to lines
+	exchanged bool // the latest access after an invalidation was to a word to which another thread had stored
 }
 
 // words is the number of words in a line.
@@ -195,8 +199,10 @@ func (t *numbers) need(key uint64) uint32 {
 
 // lineTable finds lines by line number. Lines with consecutive numbers form a group.
 type lineTable struct {
-	numbers numbers  // numbers of groups, by the high bits of the line numbers
-	groups  [][]line // by number; slices, because indexing a pointer to an array also reads its first element
+	numbers numbers // numbers of groups, by the high bits of the line numbers
+	// by number of the group; slices, because indexing a pointer to an array also reads its first element
+	groups    [][]line
+	histories [][]history
 }
 
 const (
@@ -205,8 +211,10 @@ const (
 	mostGroups = 1 << 16
 )
 
-// lineAt returns the line with the given index.
-func (t *lineTable) lineAt(index uint32) *line { return &t.groups[index>>groupShift][index&groupMask] }
+// historyAt returns the history of the line with the given index.
+func (t *lineTable) historyAt(index uint32) *history {
+	return &t.histories[index>>groupShift][index&groupMask]
+}
 
 // known returns the index of a line. ok is false if the table contains no line of the line's group.
 func (t *lineTable) known(at trace.Line) (index uint32, ok bool) {
@@ -214,10 +222,10 @@ func (t *lineTable) known(at trace.Line) (index uint32, ok bool) {
 	return group<<groupShift + uint32(at)&groupMask, ok
 }
 
-// find returns a line, or nil if the table contains no line of the line's group.
-func (t *lineTable) find(at trace.Line) *line {
+// find returns the history of a line, or nil if the table contains no line of the line's group.
+func (t *lineTable) find(at trace.Line) *history {
 	if index, ok := t.known(at); ok {
-		return t.lineAt(index)
+		return t.historyAt(index)
 	}
 	return nil
 }
@@ -232,36 +240,41 @@ func (t *lineTable) index(at trace.Line) uint32 {
 func (t *lineTable) grow(index uint32) *line {
 	for int(index>>groupShift) >= len(t.groups) {
 		t.groups = append(t.groups, make([]line, 1<<groupShift))
+		t.histories = append(t.histories, make([]history, 1<<groupShift))
 	}
-	return t.lineAt(index)
+	return &t.groups[index>>groupShift][index&groupMask]
 }
 
-// need returns a line, and adds it if it is new.
-func (t *lineTable) need(at trace.Line) *line { return t.grow(t.index(at)) }
+// need returns the history of a line, and adds the line if it is new.
+func (t *lineTable) need(at trace.Line) *history {
+	index := t.index(at)
+	t.grow(index)
+	return t.historyAt(index)
+}
 
 // each calls the function do for every line of every group.
-func (t *lineTable) each(do func(at trace.Line, of *line)) {
+func (t *lineTable) each(do func(at trace.Line, of *history)) {
 	for g, key := range t.numbers.keys {
 		for i := range t.groups[g] {
-			do(key<<groupShift+uint64(i), &t.groups[g][i])
+			do(key<<groupShift+uint64(i), &t.histories[g][i])
 		}
 	}
 }
 
-// lru is a single-level LRU cache. Each set contains line numbers plus one, most recently used first.
-type lru struct {
-	sets uint64
-	mask uint64 // sets-1 if sets are a power of two; otherwise 0
-	ways int
-	tags []uint64
-	// the first line of each set, plus one. Most accesses only read this slice, which is small
-	first []uint64
+// lru is a single-level LRU cache. Each set contains the tags of its lines, most recently used
+// first. A tag is a number that identifies a line, and is not 0.
+type lru[Tag uint32 | uint64] struct {
+	sets  uint64
+	mask  uint64 // sets-1 if sets are a power of two; otherwise 0
+	ways  int
+	tags  []Tag
+	first []Tag // the first tag of each set. Most accesses only read this slice, which is small
 
 	touched uint64 // a value computed from prefetched tags, so that the compiler keeps the loads
 }
 
-func newLRU(lines, ways uint64) *lru {
-	c := &lru{sets: lines / ways, ways: int(ways), tags: make([]uint64, lines), first: make([]uint64, lines/ways)}
+func newLRU[Tag uint32 | uint64](lines, ways uint64) *lru[Tag] {
+	c := &lru[Tag]{sets: lines / ways, ways: int(ways), tags: make([]Tag, lines), first: make([]Tag, lines/ways)}
 	if bits.OnesCount64(c.sets) == 1 {
 		c.mask = c.sets - 1
 	}
@@ -269,7 +282,7 @@ func newLRU(lines, ways uint64) *lru {
 }
 
 // number returns the number of a line's set.
-func (c *lru) number(line uint64) int {
+func (c *lru[Tag]) number(line uint64) int {
 	switch {
 	case c.mask != 0:
 		return int(line & c.mask)
@@ -280,14 +293,14 @@ func (c *lru) number(line uint64) int {
 }
 
 // set returns the tags of a set.
-func (c *lru) set(number int) []uint64 {
+func (c *lru[Tag]) set(number int) []Tag {
 	lo := number * c.ways
 	return c.tags[lo : lo+c.ways : lo+c.ways]
 }
 
 // use performs an access, and reports whether it hits.
-func (c *lru) use(line uint64) bool {
-	number, tag := c.number(line), line+1
+func (c *lru[Tag]) use(line uint64, tag Tag) bool {
+	number := c.number(line)
 	if c.first[number] == tag {
 		return true
 	}
@@ -318,10 +331,10 @@ func (c *lru) use(line uint64) bool {
 const fewWays = 16
 
 // drop removes a line.
-func (c *lru) drop(line uint64) {
+func (c *lru[Tag]) drop(line uint64, tag Tag) {
 	number := c.number(line)
 	set := c.set(number)
-	if i := slices.Index(set, line+1); i >= 0 {
+	if i := slices.Index(set, tag); i >= 0 {
 		copy(set[i:], set[i+1:])
 		set[len(set)-1] = 0
 		c.first[number] = set[0]
@@ -405,12 +418,12 @@ type replay struct {
 
 	schedule
 
-	caches   [][]*lru // caches by level and number
-	group    []int    // by level: number of cores that share a cache
-	private  int      // number of levels that are private to a core
-	used     int      // number of lines that have been used
-	modified []uint16 // the results of modifiedOf, by number of the line
-	numCores int      // number of cores that run threads, also threads without references
+	caches   [][]*lru[uint32] // caches by level and number; a tag is the index of a line, plus one
+	group    []int            // by level: number of cores that share a cache
+	private  int              // number of levels that are private to a core
+	used     int              // number of lines that have been used
+	modified []uint16         // the results of modifiedOf, by number of the line
+	numCores int              // number of cores that run threads, also threads without references
 	cores    [mostCores]core
 	taken    uint64      // number of references
 	touched  uint64      // a value computed from prefetched data, so that the compiler keeps the loads
@@ -437,7 +450,7 @@ type replay struct {
 // core is the state of a core: its caches, and the lines that it used most recently.
 type core struct {
 	near   [nearLines + 1]uint64 // the most recently used lines, plus one
-	caches []*lru                // the cache that the core uses in each level
+	caches []*lru[uint32]        // the cache that the core uses in each level
 	latest uint64                // the most recently used page, plus one
 
 	work    float64   // cycles of the executed blocks
@@ -565,7 +578,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 		c.coherence = append(c.coherence, make([]float64, n))
 	}
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
-		caches: make([][]*lru, len(c.misses)), last: make([]lastOf, n*min(c.team, mostCores)), uses: bySite[siteAccesses](n)}
+		caches: make([][]*lru[uint32], len(c.misses)), last: make([]lastOf, n*min(c.team, mostCores)), uses: bySite[siteAccesses](n)}
 	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: newSiteIndex(r.p), joined: s.join, forked: s.begin, parts: parts, goOn: r.GoOn, threads: c.team, creates: r.createCalls(), joins: r.joinCalls()}
 	if order != nil {
 		order.give, s.order, s.take = s.row, order, order.take
@@ -837,7 +850,7 @@ func (s *replay) prefetch(r *row) {
 		touched = s.lines.groups[group][r.site&groupMask].sharers
 	}
 	for _, c := range k.caches {
-		touched += c.tags[c.number(at)*c.ways]
+		touched += uint64(c.tags[c.number(at)*c.ways])
 	}
 	s.touched += touched
 }
@@ -964,7 +977,7 @@ func (s *replay) access(i int, r *row) {
 		c.near++
 		if position == 0 {
 			if store {
-				s.share(s.lines.lineAt(r.site), number, at, r, store)
+				s.share(&s.lines.groups[r.site>>groupShift][r.site&groupMask], number, at, r, store)
 			}
 			return
 		}
@@ -989,7 +1002,7 @@ func (s *replay) access(i int, r *row) {
 	if k.caches == nil {
 		s.start(int(number))
 	}
-	hit, lost := k.caches[0].use(at), false
+	hit, lost := k.caches[0].use(at, r.site+1), false
 	// If another core had stored to the line, the line would not be in this core's cache.
 	if store || !near && (!hit || s.private == 0) {
 		of := s.lines.grow(r.site)
@@ -1004,13 +1017,14 @@ func (s *replay) access(i int, r *row) {
 				s.coherence[level][i]++
 			}
 			s.clock[number] += s.perMiss
-			if !of.honest {
+			was := s.lines.historyAt(r.site)
+			if !was.honest {
 				s.falsely[i]++
 			}
-			if of.severally {
+			if was.severally {
 				s.severally[i]++
 			}
-			if of.exchanged {
+			if was.exchanged {
 				s.exchanged[i]++
 			}
 		}
@@ -1027,7 +1041,7 @@ func (s *replay) access(i int, r *row) {
 		if level++; level == len(k.caches) {
 			break
 		}
-		hit = k.caches[level].use(at)
+		hit = k.caches[level].use(at, r.site+1)
 	}
 	if s.placer != nil {
 		s.placer.add(visit{at: at, line: r.site, site: int32(i), thread: number, store: store, missed: !hit, lost: lost})
@@ -1057,8 +1071,11 @@ const rowsAtATime = 1 << 14
 // made in batches while the next accesses are read. If levels is false, misses are not counted. It
 // returns false if the replay was stopped.
 func (s *replay) replayAlone(levels bool) bool {
-	s.start(0)
-	tlb, caches := newTLB(), s.cores[0].caches
+	tlb := newTLB()
+	var caches []*lru[uint64]
+	for _, l := range s.levels {
+		caches = append(caches, cacheOf[uint64](l))
+	}
 	second, walks := bySite[float64](len(s.sites)), bySite[float64](len(s.sites))
 	tasks := 3
 	if s.differ = mostLatest - 1; levels {
@@ -1124,19 +1141,28 @@ func bySite[T any](sites int) []T {
 }
 
 // follow performs accesses, and counts the misses of each site.
-func (c *lru) follow(lines []uint64, sites []int32, misses []float64) {
+func (c *lru[Tag]) follow(lines []uint64, sites []int32, misses []float64) {
 	const ahead = 12
 	touched := uint64(0)
 	for j, line := range lines {
 		if j+ahead < len(lines) {
 			// prefetch the tags, so that they are in the host's cache when they are needed
-			touched += c.tags[c.number(lines[j+ahead])*c.ways]
+			touched += uint64(c.tags[c.number(lines[j+ahead])*c.ways])
 		}
-		if !c.use(line) {
+		if !c.use(line, Tag(line+1)) {
 			misses[sites[j]]++
 		}
 	}
 	c.touched = touched
+}
+
+// cacheOf returns an empty cache.
+func cacheOf[Tag uint32 | uint64](l hierarchy.Cache) *lru[Tag] {
+	ways := uint64(l.Ways)
+	if l.Full() {
+		ways = l.Lines()
+	}
+	return newLRU[Tag](l.Lines(), ways)
 }
 
 // start creates the caches of a core.
@@ -1148,11 +1174,7 @@ func (s *replay) start(number int) {
 			s.caches[level] = append(s.caches[level], nil)
 		}
 		if s.caches[level][n] == nil {
-			ways := uint64(l.Ways)
-			if l.Full() {
-				ways = l.Lines()
-			}
-			s.caches[level][n] = newLRU(l.Lines(), ways)
+			s.caches[level][n] = cacheOf[uint32](l)
 		}
 		k.caches = append(k.caches, s.caches[level][n])
 	}
@@ -1165,55 +1187,66 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 	if !store && of.sharers&me != 0 {
 		return false // a core that lost the line is not among the line's sharers
 	}
-	lost = of.lost&me != 0
-	exchanged := false
+	if lost = of.lost&me != 0; lost || store {
+		s.record(of, core, at, r, store)
+	}
+	of.lost &^= me
+	of.sharers |= me
+	return lost
+}
+
+// record updates the history of a line. If the access is a store, record invalidates the line in
+// the other cores.
+func (s *replay) record(of *line, core uint8, at trace.Line, r *row, store bool) {
+	was, me := s.lines.historyAt(r.site), uint64(1)<<core
+	lost, exchanged := of.lost&me != 0, false
 	lo := (r.addr - at<<s.shift) / wordBytes
 	hi := min(lo+(r.addr%wordBytes+uint64(max(1, r.bytes))-1)/wordBytes, words-1)
 	for w := lo; w <= hi; w++ {
-		if lost && of.owner[w] != 0 && of.owner[w] != core+1 {
+		owner := was.owner[w]
+		if lost && owner != 0 && owner != core+1 {
 			exchanged = true
 		}
 		if store {
 			switch {
 			case !s.open: // only one thread is running, for example before the other threads begin
-			case of.owner[w] == 0:
-				of.owner[w] = core + 1
-			case of.owner[w] != core+1:
-				of.owner[w], of.severally = several, true
+			case owner == 0:
+				was.owner[w] = core + 1
+			case owner != core+1:
+				was.owner[w], was.severally = several, true
 			}
 		}
 	}
 	accessed := uint16(1<<(hi+1) - 1<<lo)
 	if lost {
-		since := &s.modifiedOf(of)[core]
-		of.contended, of.honest, of.exchanged = true, *since&accessed != 0, exchanged
+		since := &s.modifiedOf(was)[core]
+		was.contended, was.honest, was.exchanged = true, *since&accessed != 0, exchanged
 		*since = 0
 	}
+	if !store {
+		return
+	}
 	of.lost &^= me
-	if store && of.sharers&^me != 0 {
-		for others := of.sharers &^ me; others != 0; others &= others - 1 {
-			other := bits.TrailingZeros64(others)
-			of.lost |= 1 << other
-			k := &s.cores[other]
-			for level := range s.private {
-				k.caches[level].drop(at)
-			}
-			for j := range k.near {
-				if k.near[j] == at+1 {
-					k.near[j] = 0
-				}
+	for others := of.sharers &^ me; others != 0; others &= others - 1 {
+		other := bits.TrailingZeros64(others)
+		of.lost |= 1 << other
+		k := &s.cores[other]
+		for level := range s.private {
+			k.caches[level].drop(at, r.site+1)
+		}
+		for j := range k.near {
+			if k.near[j] == at+1 {
+				k.near[j] = 0
 			}
 		}
-		of.sharers = 0
 	}
-	of.sharers |= me
-	if store && of.lost != 0 {
-		modified := s.modifiedOf(of)
+	of.sharers &= me
+	if of.lost != 0 {
+		modified := s.modifiedOf(was)
 		for lost := of.lost; lost != 0; lost &= lost - 1 {
 			modified[bits.TrailingZeros64(lost)] |= accessed
 		}
 	}
-	return lost
 }
 
 // coresOf returns the number of cores on which the threads of a trace run. Threads may have events,
@@ -1228,7 +1261,7 @@ func coresOf(t *loops.Tree) int {
 
 // modifiedOf returns, for each core, a bit for each word of a line to which other cores have stored
 // since the core lost the line.
-func (s *replay) modifiedOf(of *line) []uint16 {
+func (s *replay) modifiedOf(of *history) []uint16 {
 	if of.modified == 0 {
 		s.modified = append(s.modified, make([]uint16, s.numCores)...)
 		of.modified = uint32(len(s.modified) / s.numCores)

@@ -193,14 +193,14 @@ func TestIdleThreads(t *testing.T) {
 // TestLRU checks that the cache evicts the least recently used line, and removes a line that
 // another core has invalidated.
 func TestLRU(t *testing.T) {
-	c := newLRU(4, 2)
+	c := newLRU[uint64](4, 2)
 	for i, line := range []uint64{0, 2, 0, 4, 0, 2} {
-		if got, want := c.use(line), i == 2 || i == 4; got != want {
+		if got, want := c.use(line, line+1), i == 2 || i == 4; got != want {
 			t.Errorf("access %d: hit %t", i, got)
 		}
 	}
-	c.drop(0)
-	if c.use(0) {
+	c.drop(0, 1)
+	if c.use(0, 1) {
 		t.Error("a removed line is still present")
 	}
 }

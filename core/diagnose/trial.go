@@ -2153,7 +2153,11 @@ func (r *run) allocated(a *outline.Array) string {
 
 // arrays returns the arrays of a loop, with the strides of the loops in the source.
 func (r *run) arrays(loop int) []outline.Array {
-	list := slices.Clone(r.loops.Arrays(loop))
+	list, known := r.arraysOf[loop]
+	if known {
+		return list
+	}
+	list = r.loops.Arrays(loop)
 	r.rollNest(r.loops.Loops[loop].Nest)
 	for i := range list {
 		a := &list[i]
@@ -2162,6 +2166,10 @@ func (r *run) arrays(loop int) []outline.Array {
 			a.Strides[n-1] /= int64(r.copies(a.Refs[0].Site))
 		}
 	}
+	if r.arraysOf == nil {
+		r.arraysOf = map[int][]outline.Array{}
+	}
+	r.arraysOf[loop] = list
 	return list
 }
 

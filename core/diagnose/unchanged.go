@@ -249,9 +249,12 @@ func (r *run) mayConflict(loop, level int) bool {
 		twice.Items = append(twice.Items, t.Nest.Clone().Items...)
 		full := cache
 		full.Sets, full.Ways = 1, cache.Lines()
-		real, err := change.Misses(twice, cache, r.GoOn)
-		if fully, err2 := change.Misses(twice, full, r.GoOn); err == nil && err2 == nil {
-			may = leastConflicts*(float64(real)-float64(fully)) > float64(real)
+		caches := [2]misses.Cache{cache, full}
+		var found [2]uint64
+		var errs [2]error
+		parallel.Each(len(caches), func(i int) { found[i], errs[i] = change.Misses(twice, caches[i], r.GoOn) })
+		if errs[0] == nil && errs[1] == nil {
+			may = leastConflicts*(float64(found[0])-float64(found[1])) > float64(found[0])
 		}
 	}
 	r.mayConflictIn[key] = may

@@ -330,7 +330,7 @@ func (w *walker) repeatPattern(one pattern, trips, step uint64) pattern {
 
 // mergeSpans sorts ranges, and merges overlapping and adjacent ranges.
 func mergeSpans(all []span) []span {
-	sort.Slice(all, func(i, j int) bool { return all[i].lo < all[j].lo })
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
 	kept := all[:0]
 	for _, s := range all {
 		if n := len(kept); n > 0 && s.lo <= kept[n-1].hi {
