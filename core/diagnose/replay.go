@@ -426,7 +426,6 @@ type replay struct {
 	numCores int              // number of cores that run threads, also threads without references
 	cores    [mostCores]core
 	taken    uint64      // number of references
-	touched  uint64      // a value computed from prefetched data, so that the compiler keeps the loads
 	met      int         // number of synchronisation points
 	begun    []beginning // the counts at some synchronisation points
 	enough   atomic.Bool // the replay has reached its last synchronisation point (until)
@@ -591,7 +590,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 			c.pages = map[trace.Addr]*page{}
 			s.placer = newPlacer(c, s.shift, pageShift)
 		}
-		s.reuse, s.divide, s.take, s.ahead = r.newReuse(), s.split, s.use, s.prefetch
+		s.reuse, s.divide, s.take = r.newReuse(), s.split, s.use
 		s.goOn = func() bool { return !s.overfull && !s.enough.Load() && r.GoOn() }
 	}
 	if to == nil {
@@ -834,25 +833,6 @@ func (s *replay) indexOf(thread uint8, at trace.Line) uint32 {
 		s.overfull = s.overfull || len(s.lines.numbers.keys) > mostGroups
 	}
 	return g.number<<groupShift + uint32(at)&groupMask
-}
-
-// prefetch loads the data that a later row needs into the host's cache.
-func (s *replay) prefetch(r *row) {
-	if !r.kind.IsReference() || r.index < 0 {
-		return
-	}
-	at, k := r.addr>>s.shift, &s.cores[r.thread]
-	if k.near[0] == at+1 {
-		return
-	}
-	touched := uint64(0)
-	if group := int(r.site >> groupShift); group < len(s.lines.groups) {
-		touched = s.lines.groups[group][r.site&groupMask].sharers
-	}
-	for _, c := range k.caches {
-		touched += uint64(c.tags[c.number(at)*c.ways])
-	}
-	s.touched += touched
 }
 
 // use processes a prepared reference to a single line, or a row that is not a reference.

@@ -70,7 +70,6 @@ type schedule struct {
 	_ gap
 
 	take    func(*row)
-	ahead   func(*row)         // called for some rows a few rows before they are passed on; nil if not needed
 	joined  func()             // called when all threads have synchronised
 	forked  func()             // called when the threads begin
 	clock   [mostCores]float64 // the clock of each thread; the function take advances the clock
@@ -113,8 +112,30 @@ type member struct {
 
 // buffer contains consecutive rows of the trace.
 type buffer struct {
-	rows  []row
-	users int // number of segments in the buffer that still wait, plus one while the buffer is read
+	rows     []row
+	byThread []threadRows
+	users    int // number of segments in the buffer that still wait, plus one while the buffer is read
+}
+
+// threadRows is a sequence of rows of one thread in a buffer. The sequence ends before the row with index end,
+// and begins where the previous sequence ends.
+type threadRows struct {
+	end   int
+	keeps bool // the rows only wait for their turn; otherwise, the sequence is a single row
+}
+
+// divideByThread divides the rows of a buffer into sequences of rows of one thread.
+func (s *schedule) divideByThread(b *buffer) {
+	b.byThread = b.byThread[:0]
+	for i := range b.rows {
+		r := &b.rows[i]
+		keeps, last := s.keeps(r), len(b.byThread)-1
+		if keeps && last >= 0 && b.byThread[last].keeps && b.rows[i-1].thread == r.thread {
+			b.byThread[last].end = i + 1
+			continue
+		}
+		b.byThread = append(b.byThread, threadRows{i + 1, keeps})
+	}
 }
 
 // segment is a sequence of rows of one thread in a buffer, from index from to index to-1.
@@ -142,7 +163,7 @@ func (p *pool) get() *buffer {
 	}
 	b := p.buffers[n-1]
 	p.buffers = p.buffers[:n-1]
-	b.rows = b.rows[:0]
+	b.rows, b.byThread = b.rows[:0], b.byThread[:0]
 	return b
 }
 
@@ -195,7 +216,9 @@ func (s *schedule) run() bool {
 		defer close(full)
 		for more := true; more; {
 			b := s.pool.get()
-			b.rows, more = s.read(b.rows, bufferRows)
+			if b.rows, more = s.read(b.rows, bufferRows); s.threads > 1 {
+				s.divideByThread(b)
+			}
 			full <- b
 		}
 	}()
@@ -209,7 +232,7 @@ func (s *schedule) run() bool {
 }
 
 // mostFull is the largest number of buffers that are read while earlier rows are passed on.
-const mostFull = 64
+const mostFull = 256
 
 // read appends approximately the given number of rows of the trace, and reports whether there may
 // be more. It omits events if there is only one thread.
@@ -314,26 +337,26 @@ func (p parts) skip(from uint64, rows int) bool {
 // thread.
 func (s *schedule) give(b *buffer) {
 	b.users = 1
-	rows := b.rows
-	for i := 0; i < len(rows); {
-		r := &rows[i]
-		m := &s.members[r.thread]
-		switch {
-		case s.threads < 2:
-			s.take(r)
-			i++
-		case s.open && len(m.phases) > 0 && s.keeps(r):
-			from := i
-			most := min(len(rows), i+max(1, s.full-s.rows))
-			for i++; i < most && rows[i].thread == r.thread && s.keeps(&rows[i]); i++ {
+	if s.threads < 2 {
+		for i := range b.rows {
+			s.take(&b.rows[i])
+		}
+	}
+	from := 0
+	for _, p := range b.byThread {
+		m := &s.members[b.rows[from].thread]
+		for from < p.end {
+			if !s.open || len(m.phases) == 0 || !p.keeps {
+				s.add(b, from)
+				from++
+				continue
 			}
-			m.keep(b, from, i)
-			if s.rows += i - from; s.rows >= s.full {
+			to := min(p.end, from+max(1, s.full-s.rows))
+			m.keep(b, from, to)
+			s.rows += to - from
+			if from = to; s.rows >= s.full {
 				s.flush(false)
 			}
-		default:
-			s.add(b, i)
-			i++
 		}
 	}
 	s.pool.release(b)
@@ -547,19 +570,12 @@ func (s *schedule) turn(m *member, to int) {
 				s.passed(m, i)
 				return
 			}
-			if s.ahead != nil && i+rowsAhead < len(rows) {
-				s.ahead(&rows[i+rowsAhead])
-			}
 			s.take(r)
 			taken++
 		}
 		s.passed(m, len(rows))
 	}
 }
-
-// rowsAhead is the number of rows between a row that is passed on and the row for which the
-// function ahead is called.
-const rowsAhead = 8
 
 // leastTurn is the smallest number of cycles for which a thread runs in a turn.
 const leastTurn = 0.01
