@@ -233,7 +233,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"a reference without a leaf", head + "\x00", "number of references with leaves is 0, want 1, the number of references"},
 		{"bytes after", head + "\x01\x04\x00\x00\x00", "number of bytes after the end is 1, want 0"},
 		{"a shape after the last node", head + "\x02\x04\x00\x00\x05\x00", "shape after the last node is 1, want 0"},
-		{"many items", head + "\x01\x04\x7f\x00", "number of further items of a loop is 123, want fewer than 1, the number of remaining bytes"},
+		{"many items", head + "\x01\x04\x7f\x00", "number of additional items of a loop is 123, want fewer than 1, the number of remaining bytes"},
 		{"plain form with an address list", "\x02\x04\x01\x01\x08\x02\x02\x01\x00", "number of address lists is 1, want 0"},
 		{"many rows", plain + "\x05\x00\x00\x00", "number of records is 5, want at most 3, the number of remaining bytes"},
 		{"plain form with one reference too many", plain + "\x02\x01\x00\x00", "reference number is 1, want less than 1"},
