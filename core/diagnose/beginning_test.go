@@ -82,11 +82,15 @@ func TestRepeatedBeginningIsExtrapolated(t *testing.T) {
 // change the stored counts.
 func TestCountsAtSynchronisationPoints(t *testing.T) {
 	for _, until := range []int{0, 2} {
+		var stops []int
+		if until > 0 {
+			stops = []int{until}
+		}
 		level := hierarchy.Cache{SizeBytes: 64 * 8, Ways: 2, LineBytes: 64}
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), exchanged: make([]float64, 1), team: 2, pages: map[trace.Addr]*page{},
 			misses: [][]float64{{0}}, coherence: [][]float64{{0}}}
 		s := &replay{counts: c, numCores: 2, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level}, caches: make([][]*lru[uint32], 1),
-			group: []int{1}, private: 1, last: make([]lastOf, 2), perFetch: []float64{1}, native: []uint64{16}, atomic: []bool{false}, until: until}
+			group: []int{1}, private: 1, last: make([]lastOf, 2), perFetch: []float64{1}, native: []uint64{16}, atomic: []bool{false}, until: stops}
 		s.schedule = schedule{threads: 2, open: true}
 		var misses, lost []float64
 		for region := range 3 {
@@ -111,4 +115,86 @@ func TestCountsAtSynchronisationPoints(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSteadyRunIsExtrapolated checks that, if a run repeats the part between two beginnings, the
+// counts of the changed run are the counts of its second beginning plus all repetitions of its part.
+// A run whose rest misses differently is not steady.
+func TestSteadyRunIsExtrapolated(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const levels = 2
+		sites, repetitions := rapid.IntRange(1, 4).Draw(t, "sites"), uint64(rapid.IntRange(1, 9).Draw(t, "repetitions"))
+		draw := func(name string, least, most uint64) uint64 { return rapid.Uint64Range(least, most).Draw(t, name) }
+		// run returns the counts at two beginnings and at the end of a run.
+		run := func(name string, accesses []uint64) (begun []beginning, whole *counts) {
+			begun, whole = []beginning{{met: 1}, {met: 2}}, &counts{misses: make([][]float64, levels), coherence: make([][]float64, levels)}
+			for b := range begun {
+				begun[b].misses, begun[b].coherence = make([][]float64, levels), make([][]float64, levels)
+			}
+			add := func(first, part uint64) [3]uint64 {
+				return [3]uint64{first, first + part, first + part*(1+repetitions)}
+			}
+			for i := range sites {
+				all, near, walks := add(accesses[2*i], accesses[2*i+1]), add(draw(name+" near", 0, 9), draw(name+" near", 0, 9)), add(draw(name+" walks", 0, 9), draw(name+" walks", 0, 9))
+				use := func(at int) siteAccesses {
+					return siteAccesses{accesses: all[at], near: min(near[at], all[at]), walks: float64(walks[at])}
+				}
+				for b := range begun {
+					begun[b].uses = append(begun[b].uses, use(b))
+				}
+				whole.sites = append(whole.sites, siteCounts{references: all[2], siteAccesses: use(2)})
+				for k := range levels {
+					misses := add(draw(name+" misses", 10, 1000), draw(name+" misses", 10, 1000))
+					for b := range begun {
+						begun[b].misses[k], begun[b].coherence[k] = append(begun[b].misses[k], float64(misses[b])), append(begun[b].coherence[k], float64(misses[b]/2))
+					}
+					whole.misses[k], whole.coherence[k] = append(whole.misses[k], float64(misses[2])), append(whole.coherence[k], float64(misses[1]/2))
+				}
+			}
+			idle := add(draw(name+" idle", 0, 100), draw(name+" idle", 0, 100))
+			begun[0].idle, begun[1].idle = float64(idle[0]), float64(idle[1])
+			whole.idle = []waiting{{cycles: float64(idle[2])}}
+			return begun, whole
+		}
+		var accesses []uint64 // of the first beginning, and of the part, for each site
+		for range sites {
+			accesses = append(accesses, draw("accesses", 0, 100), draw("accesses", 100, 200))
+		}
+		begun, of := run("before", accesses)
+		changed, want := run("after", accesses)
+		all, first := of.accesses(&begun[1])
+		if steady := of.findSteady(begun); (steady != nil) != (first <= 0.75*all) {
+			t.Fatalf("findSteady = %v for a run that repeats its part %d times", steady, repetitions)
+		}
+		of.steady = begun
+		got := &counts{misses: make([][]float64, levels), coherence: make([][]float64, levels), sites: make([]siteCounts, sites)}
+		for k := range levels {
+			got.misses[k], got.coherence[k] = make([]float64, sites), make([]float64, sites)
+		}
+		for i := range sites {
+			got.sites[i] = siteCounts{references: 7, split: 7}
+		}
+		got.extendSteady(of, changed)
+		near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+want) }
+		for i := range sites {
+			for k := range levels {
+				if !near(got.misses[k][i], want.misses[k][i]) {
+					t.Errorf("level %d, site %d: %v misses, want %v", k, i, got.misses[k][i], want.misses[k][i])
+				}
+			}
+			if n, w := &got.sites[i], &want.sites[i]; n.accesses != w.accesses || !near(n.walks, w.walks) {
+				t.Errorf("site %d: %d accesses and %v page walks, want %d and %v", i, n.accesses, n.walks, w.accesses, w.walks)
+			}
+			if n := &got.sites[i]; n.references != of.sites[i].references || n.split != n.references {
+				t.Errorf("site %d: %d references, %d of them across line boundaries, want %d of both", i, n.references, n.split, of.sites[i].references)
+			}
+		}
+		if !near(got.idleCycles(), want.idleCycles()) {
+			t.Errorf("%v idle cycles, want %v", got.idleCycles(), want.idleCycles())
+		}
+		of.misses[1][0] += 0.5 * sum(of.misses[1])
+		if of.findSteady(begun) != nil {
+			t.Error("the rest of the run misses more often, but findSteady returns beginnings")
+		}
+	})
 }

@@ -64,7 +64,7 @@ func (r *run) chasing() {
 			r.add(at, Finding{Kind: PointerChasing, Data: t.data, unnamed: true, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
 				Why:       chased(r.nextLower(at.level)),
 				Fix:       "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers",
-				How:       "The elements were laid out in the order in which this loop first reaches them, and the caches were simulated again with the changed addresses.",
+				How:       "The elements were laid out in the order in which this loop first reaches them, and the caches were simulated again with the changed addresses." + t.extended,
 				IllegalIf: "other code keeps pointers to the elements, or the order of visits changes while the program runs",
 				More:      "sites --by line"})
 		}
@@ -176,14 +176,14 @@ func (r *run) translations() {
 			r.add(at, Finding{Kind: RandomAccess, Cost: at.pages + at.wait, Saved: saved, Least: saved, Most: saved + left,
 				Why:  r.irregularReason(at) + "; " + ratio(uint64(walks), at.references) + " access a page whose translation is no longer in the first-level TLB",
 				Fix:  "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time; or use " + largePages(at.file),
-				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. No other order was tried, so the upper bound is all cycles that the run waits here.",
+				How:  "The lower bound is the saving with pages of 2 MiB, for which the translations were counted again. No other order was tried, so the upper bound is all cycles that the run waits here." + t.extended,
 				More: "sites --by line"})
 			continue
 		}
 		f := Finding{Kind: TLB, Cost: at.pages + at.wait, Saved: saved, Tried: true,
 			Why:  percent(share(walks, float64(at.references))) + " of the accesses access a page whose translation is no longer in the first-level TLB: the loop uses more pages than the TLB has entries, and only a small part of each page",
 			Fix:  "use " + largePages(at.file) + ", or move data that is used together onto fewer pages, with a smaller stride or with an array of only the data that the loop needs",
-			How:  "The translations were counted again with pages of 2 MiB.",
+			How:  "The translations were counted again with pages of 2 MiB." + t.extended,
 			More: "sites --by line"}
 		if hidden {
 			f.Saved, f.Most, f.Tried = saved/uncertaintyDivisor, saved, false
@@ -342,7 +342,7 @@ func (r *run) split(at *place, a record, f *Finding) (added, replayed bool) {
 	r.moved = append(r.moved, a)
 	at = r.heaviest(t, at)
 	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages, t.saved), t.saved, true, 0, 0
-	f.Before, f.After, f.How = t.before, t.after, r.retried()
+	f.Before, f.After, f.How = t.before, t.after, r.retried(t)
 	if r.linked(hot) { // the elements must stay together, because links point to them
 		f.Saved, f.Most, f.Tried = t.saved/uncertaintyDivisor, t.saved, false
 		f.Fix = "move the fields that this loop does not use to separate elements, to which each element has a pointer or an index"
@@ -425,7 +425,7 @@ func (r *run) align(at *place, a record) bool {
 	at = r.heaviest(t, at)
 	r.taken[at] = 1
 	r.add(at, Finding{Kind: Alignment, Cost: max(at.wait+at.split, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
-		Why: why, Fix: fix, How: r.retried(),
+		Why: why, Fix: fix, How: r.retried(t),
 		IllegalIf: "other code relies on the current layout, for example of a file or of data shared with another program",
 		More:      "sites --by line"})
 	r.take(t)
@@ -592,7 +592,7 @@ func (r *run) merge(at *place) bool {
 	r.add(at, Finding{Kind: Layout, Data: r.dataOf(used), unnamed: true, Cost: max(at.wait+at.pages, t.saved), Saved: t.saved, Tried: true, Before: t.before, After: t.after,
 		Why:       "the code uses one element of each of " + strconv.Itoa(len(arrays)) + " arrays at the same index, and the indices follow no pattern, so every element requires fetching a separate line",
 		Fix:       "merge these arrays into one array of structures, so that elements with the same index are in one line",
-		How:       r.retried(),
+		How:       r.retried(t),
 		IllegalIf: "other code uses one of the arrays as a whole, or iterates over an array with a pointer",
 		More:      "sites --by object --utilisation 48KiB,12"})
 	r.take(t)

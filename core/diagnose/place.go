@@ -1,6 +1,10 @@
 package diagnose
 
-import "github.com/stackglass/stackglass/core/trace"
+import (
+	"slices"
+
+	"github.com/stackglass/stackglass/core/trace"
+)
 
 // tlb simulates the two levels of a core's TLB.
 type tlb struct {
@@ -52,6 +56,7 @@ type placer struct {
 
 	next       []visit // the most recently added visits
 	full, free chan []visit
+	reached    chan struct{} // receives a value after all visits so far, see translations
 	done       chan struct{}
 }
 
@@ -73,12 +78,17 @@ func newPlacer(c *counts, shift, pageShift uint) *placer {
 func (p *placer) start() {
 	const waiting = 16
 	p.full, p.free, p.done = make(chan []visit, waiting), make(chan []visit, waiting+1), make(chan struct{})
+	p.reached = make(chan struct{})
 	p.next = make([]visit, 0, visitsPassed)
 	for range waiting {
 		p.free <- make([]visit, 0, visitsPassed)
 	}
 	go func() {
 		for visits := range p.full {
+			if visits == nil {
+				p.reached <- struct{}{}
+				continue
+			}
 			for i := range visits {
 				p.place(&visits[i])
 			}
@@ -94,6 +104,16 @@ func (p *placer) add(v visit) {
 		p.full <- p.next
 		p.next = <-p.free
 	}
+}
+
+// translations returns the numbers of translations of the visits so far: from the second level of
+// the TLB, and from the page table.
+func (p *placer) translations() (second, walks []float64) {
+	p.full <- p.next
+	p.next = <-p.free
+	p.full <- nil
+	<-p.reached
+	return slices.Clone(p.second), slices.Clone(p.walks)
 }
 
 // finish processes the visits that have not been processed yet, and ends the goroutine.

@@ -16,6 +16,7 @@ type retrial struct {
 	bySite        []float64 // cycles saved, by site
 	before, after []float64 // misses by level
 	data          string    // the name of the data that was moved; "" if it is unknown or not needed
+	extended      string    // the result of counts.extended for the changed run
 }
 
 // base returns the replay of the unchanged run.
@@ -35,7 +36,7 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 	if of == nil {
 		return nil
 	}
-	changed := r.withMisses(r.again(to, nil, pageShift, to != nil), pageShift)
+	changed := r.withMisses(r.replay(to, nil, pageShift, to != nil, of, false), pageShift)
 	if changed == nil {
 		return nil
 	}
@@ -44,7 +45,7 @@ func (r *run) retry(to rename, pageShift uint) *retrial {
 
 // compare returns the effect of a change on the whole run, or nil if it is unknown.
 func (r *run) compare(of, changed *counts) *retrial {
-	t := &retrial{}
+	t := &retrial{extended: changed.extended()}
 	before, idleBefore := r.cyclesOf(of)
 	after, idleAfter := r.cyclesOf(changed)
 	if before == nil || after == nil {
@@ -124,13 +125,17 @@ func (r *run) take(t *retrial) {
 	}
 }
 
-// retried explains how the savings from changed addresses were predicted.
-func (r *run) retried() string {
-	if r.parts().period > 0 {
-		return "The addresses of recorded references were changed as the code would change them, and the caches were simulated again. Because the run is long, only " +
+// retried returns sentences that describe how a change of addresses was tried.
+func (r *run) retried(t *retrial) string {
+	const changed = "recorded references were changed as the code would change them, and the caches were simulated again."
+	switch {
+	case r.parts().period > 0:
+		return "The addresses of " + changed + " Because the run is long, only " +
 			strconv.Itoa(numParts) + " parts of " + report.Count(mostSampled/numParts).Human() + " references and events each were simulated, and the result was scaled to the whole run."
+	case t.extended != "":
+		return "The addresses of " + changed + t.extended
 	}
-	return "The addresses of all recorded references were changed as the code would change them, and the caches were simulated again."
+	return "The addresses of all " + changed
 }
 
 // newData is the lowest address for data that a change moves. No program uses addresses in this

@@ -75,7 +75,8 @@ type counts struct {
 	// counts of the first part of a run of several threads, up to a synchronisation point; nil if
 	// the run is short, or if no part of it represents the whole run
 	beginning *beginning
-	simulated float64 // the share of the accesses that were simulated
+	steady    []beginning // the result of findSteady
+	simulated float64     // the share of the accesses that were simulated
 }
 
 // siteCounts contains the counts of one site.
@@ -397,16 +398,18 @@ type replay struct {
 	pageShift uint
 	like      bool // strides are only needed for sites with atomic operations
 	levels    []hierarchy.Cache
-	placer    *placer           // nil if there is only one thread, or if like is set
-	until     int               // the number of the synchronisation point at which the replay ends; 0: at the end of the trace
-	native    []uint64          // size of the widest machine access, by site
-	atomic    []bool            // by site: whether it performs atomic operations
-	locks     func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
-	perFetch  []float64         // cycles per fetch, by site and level
-	perVisit  []float64         // cycles per execution, by block
-	perMiss   float64           // cycles per coherence miss
-	last      []lastOf          // the last reference, by site and thread
-	uses      []siteAccesses    // by site
+	placer    *placer // nil if there is only one thread, or if like is set
+	// numbers of the synchronisation points at which the counts are stored, ascending; the replay ends
+	// at the last of them. Empty: the replay ends at the end of the trace
+	until    []int
+	native   []uint64          // size of the widest machine access, by site
+	atomic   []bool            // by site: whether it performs atomic operations
+	locks    func(uint32) bool // whether a block ends with a call that waits for a lock; nil if no block does
+	perFetch []float64         // cycles per fetch, by site and level
+	perVisit []float64         // cycles per execution, by block
+	perMiss  float64           // cycles per coherence miss
+	last     []lastOf          // the last reference, by site and thread
+	uses     []siteAccesses    // by site
 
 	_ gap
 
@@ -501,16 +504,24 @@ func (c *counts) scale(p *profile.Profile) {
 			continue
 		}
 		by := float64(p.Sites.Code[i].References()) / float64(n.references)
-		for _, of := range []*uint64{&n.references, &n.accesses, &n.near, &n.split} {
+		n.scale(by)
+		for _, of := range []*uint64{&n.accesses, &n.near} {
 			*of = uint64(float64(*of)*by + 0.5)
-		}
-		for k := range n.strides {
-			n.strides[k] = uint64(float64(n.strides[k])*by + 0.5)
 		}
 		n.second, n.walks = n.second*by, n.walks*by
 		for k := range c.misses {
 			c.misses[k][i] *= by
 		}
+	}
+}
+
+// scale multiplies the counts of references.
+func (n *siteCounts) scale(by float64) {
+	for _, of := range []*uint64{&n.references, &n.split} {
+		*of = uint64(float64(*of)*by + 0.5)
+	}
+	for k := range n.strides {
+		n.strides[k] = uint64(float64(n.strides[k])*by + 0.5)
 	}
 }
 
@@ -537,17 +548,21 @@ func (r *run) canReplay() bool {
 // there is only one thread, again does not count misses, because [run.exactMisses] returns the
 // misses of the unchanged run. Several replays may run at the same time.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
-	return r.replay(to, order, pageShift, levels, nil)
+	return r.replay(to, order, pageShift, levels, nil, false)
 }
 
 // againLike replays a trace of several threads like [run.again]. The change preserves the strides
 // and the offsets in pages, so againLike copies the numbers of translations, the strides and the
 // pages from the replay of the unchanged run, and does not count them again. For a long run, it
 // simulates only the beginning, and scales the differences to the whole run.
-func (r *run) againLike(of *counts, to rename) *counts { return r.replay(to, nil, pageShift, true, of) }
+func (r *run) againLike(of *counts, to rename) *counts {
+	return r.replay(to, nil, pageShift, true, of, true)
+}
 
-// replay is [run.again] or [run.againLike].
-func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, like *counts) *counts {
+// replay is [run.again] or, if like is set, [run.againLike]. If unchanged is not nil, it contains
+// the counts of the unchanged run, and replay simulates only the beginning of a long run of several
+// threads if that is sufficient.
+func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, unchanged *counts, like bool) *counts {
 	if !r.canReplay() {
 		return nil
 	}
@@ -583,8 +598,11 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 		order.give, s.order, s.take = s.row, order, order.take
 	}
 	if c.team > 1 {
-		if s.like = like != nil; s.like && like.beginning != nil {
-			s.until = like.beginning.met
+		switch s.like = like; {
+		case like && unchanged.beginning != nil:
+			s.until = []int{unchanged.beginning.met}
+		case !like && unchanged != nil && unchanged.steady != nil:
+			s.until = []int{unchanged.steady[0].met, unchanged.steady[1].met}
 		}
 		if !s.like {
 			c.pages = map[trace.Addr]*page{}
@@ -642,20 +660,23 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	} else {
 		done = s.replayAlone(levels)
 	}
-	if !done || s.broken || s.until > 0 && len(s.begun) == 0 {
+	if !done || s.broken || len(s.until) > len(s.begun) {
 		return nil
 	}
 	for i := range c.sites {
-		if like != nil {
-			s.uses[i].second, s.uses[i].walks = like.sites[i].second, like.sites[i].walks
-			c.sites[i] = like.sites[i]
+		if like {
+			s.uses[i].second, s.uses[i].walks = unchanged.sites[i].second, unchanged.sites[i].walks
+			c.sites[i] = unchanged.sites[i]
 		}
 		c.sites[i].siteAccesses = s.uses[i]
 	}
 	switch {
-	case s.until > 0:
-		c.extend(like, &s.begun[0])
-	case like == nil:
+	case len(s.until) == 1:
+		c.extend(unchanged, &s.begun[0])
+	case len(s.until) > 1:
+		c.extendSteady(unchanged, s.begun)
+	case unchanged == nil:
+		c.steady = c.findSteady(s.begun)
 		if i := slices.IndexFunc(s.begun, c.represents); i >= 0 {
 			c.beginning = &s.begun[i]
 		}
@@ -1347,10 +1368,10 @@ func (s *replay) join() {
 	s.divides, s.dynamic, s.claims = 0, false, 0
 	s.begin()
 	switch s.met++; {
-	case s.met == s.until:
+	case slices.Contains(s.until, s.met):
 		s.begun = append(s.begun, s.snapshot())
-		s.enough.Store(true)
-	case s.until == 0 && s.taken >= uint64(leastBeginning+len(s.begun)*stepOfBeginnings) && len(s.begun) < mostBeginnings:
+		s.enough.Store(len(s.begun) == len(s.until))
+	case len(s.until) == 0 && s.taken >= uint64(leastBeginning+len(s.begun)*stepOfBeginnings) && len(s.begun) < mostBeginnings:
 		s.begun = append(s.begun, s.snapshot())
 	}
 }

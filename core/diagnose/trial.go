@@ -1627,7 +1627,7 @@ func (r *run) addConflict(g *group, saved float64, level int, untried bool) bool
 		if t == nil || t.saved < saved/2 {
 			return false
 		}
-		f.Saved, f.Least, f.Most, f.Tried, f.Before, f.After, f.How = t.saved, 0, 0, true, t.before, t.after, r.retried()
+		f.Saved, f.Least, f.Most, f.Tried, f.Before, f.After, f.How = t.saved, 0, 0, true, t.before, t.after, r.retried(t)
 		r.take(t)
 	}
 	for _, nest := range g.loops {

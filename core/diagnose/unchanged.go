@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/answers/loopcount"
@@ -37,7 +38,14 @@ func (r *run) countUnchanged() {
 	case !replays:
 		r.count()
 	case len(r.p.Totals.Threads) > 1 || r.parts().period == 0 && float64(tree.Size().Wild) > mostWild*float64(tree.Rows()):
-		if c.replay = r.again(nil, nil, pageShift, true); c.replay == nil {
+		parallel.Each(2, func(i int) {
+			if i == 0 {
+				c.replay = r.again(nil, nil, pageShift, true)
+			} else {
+				r.prepareNests()
+			}
+		})
+		if c.replay == nil {
 			r.count()
 		}
 	case native:
@@ -54,6 +62,23 @@ func (r *run) countUnchanged() {
 	}
 	if c.replay != nil {
 		c.overheads = c.replay.overheads()
+	}
+}
+
+// prepareNests computes what [run.nests] needs of the largest nests. It does not depend on the
+// costs of the run, so a processor that a replay leaves idle can compute it.
+func (r *run) prepareNests() {
+	var largest []int
+	for i := range r.loops.Loops {
+		if r.loops.Loops[i].Depth == 0 {
+			largest = append(largest, i)
+		}
+	}
+	slices.SortStableFunc(largest, func(a, b int) int { return cmp.Compare(r.loops.Loops[b].References, r.loops.Loops[a].References) })
+	for _, loop := range largest[:min(mostTried, len(largest))] {
+		if _, err := r.trialOf(loop); err == nil && r.GoOn() {
+			r.strided(loop)
+		}
 	}
 }
 
