@@ -58,7 +58,8 @@ func Count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 	if err != nil {
 		return 0, err
 	}
-	return total(n, c, func(least, _ uint64) bool { return goOn(least) })
+	misses, _, err := total(n, c, func(least, _ uint64) bool { return goOn(least) })
+	return misses, err
 }
 
 // Like [Count], Estimate counts the misses of a nest after changes. If the nest is a long loop,
@@ -75,29 +76,42 @@ func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, chang
 	at, half := beginning(n, c)
 	if half == 0 {
 		all := executions(n.Items)
-		return total(n, c, func(least, accesses uint64) bool {
+		misses, _, err := total(n, c, func(least, accesses uint64) bool {
 			if 8*accesses > 3*all {
 				least = max(least, uint64(float64(least)*float64(all)/float64(accesses)))
 			}
 			return goOn(least)
 		})
+		return misses, err
 	}
+	// Two loops of half iterations each take the place of the long loop.
 	trips := n.Items[at].Trips
-	some := func(trips uint64) (uint64, error) {
-		short := n.Clone()
-		short.Items[at].Trips = trips
-		return total(short, c, func(uint64, uint64) bool { return goOn(0) })
-	}
-	first, err := some(half)
+	short := n.Clone()
+	l := &short.Items[at]
+	l.Trips = half
+	short.Items = slices.Insert(short.Items, at+1, *l)
+	second := &short.Items[at+1]
+	second.Body = n.Clone().Items[at].Body
+	moveOn(second.Body, half)
+	misses, before, err := total(short, c, func(uint64, uint64) bool { return goOn(0) }, at+1, at+2)
 	if err != nil {
 		return 0, err
 	}
-	both, err := some(2 * half)
-	if err != nil {
-		return 0, err
+	rest := float64(before[1]-before[0]) / float64(half) * float64(trips-2*half)
+	return misses + uint64(rest+0.5), nil
+}
+
+// moveOn changes the body of an outermost loop with equal iterations, so that the loop begins the
+// given number of iterations later.
+func moveOn(body []loops.Item, iterations uint64) {
+	for i := range body {
+		it := &body[i]
+		if it.IsLoop() {
+			moveOn(it.Body, iterations)
+			continue
+		}
+		it.Addr += iterations * uint64(it.Step(0))
 	}
-	rest := float64(both-min(first, both)) / float64(half) * float64(trips-2*half)
-	return both + uint64(rest+0.5), nil
 }
 
 // maxEstimated is the number of references that [Estimate] counts. [Estimate] counts more
@@ -178,12 +192,12 @@ func changed(n *loops.Nest, changes []Change) (*loops.Nest, error) {
 	return n, nil
 }
 
-func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool) (uint64, error) {
+func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool, items ...int) (total uint64, before []uint64, err error) {
 	tree, err := n.Build()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return misses.Total(tree, c, goOn)
+	return misses.Total(tree, c, goOn, items...)
 }
 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a

@@ -18,6 +18,7 @@ type engine struct {
 	reads []loops.Addresses // wild addresses of each reference
 
 	firsts *firstTouchCounter // non-nil if the engine only counts first touches
+	begins func(node int)     // called before each top-level node runs; may be nil
 
 	plain  bool     // whether to simulate every iteration, as the reference implementation in tests does
 	queue  []access // accesses that have not been simulated yet
@@ -73,6 +74,9 @@ func (e *engine) run() {
 		}
 		if e.over || e.firsts != nil && e.firsts.marks.full {
 			return
+		}
+		if e.begins != nil {
+			e.begins(i)
 		}
 		f := &e.forms[id]
 		p := e.params[at : at+int(f.size) : at+int(f.size)]

@@ -82,6 +82,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/loops"
@@ -310,18 +311,28 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 
 // Total returns the number of misses of a tree. Total calls goOn as often as RunAsking does. The
 // arguments of goOn are a lower bound on the result, and the number of accesses that have been
-// simulated or skipped so far.
-func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint64, error) {
+// simulated or skipped so far. For each given index of a top-level node, before contains the number
+// of misses of the nodes that precede this node.
+func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool, nodes ...int) (total uint64, before []uint64, err error) {
 	e, err := prepare(t, c)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	e.pauser.ask = func() bool { return goOn(e.lowerBound()) }
-	if e.run(); e.over {
-		return 0, ErrStopped
+	e.begins = func(node int) {
+		if slices.Contains(nodes, node) {
+			misses, _ := e.lowerBound()
+			before = append(before, misses)
+		}
 	}
-	n, _ := e.lowerBound()
-	return n, nil
+	if e.run(); e.over {
+		return 0, nil, ErrStopped
+	}
+	total, _ = e.lowerBound()
+	for len(before) < len(nodes) { // a node after the last node
+		before = append(before, total)
+	}
+	return total, before, nil
 }
 
 // lowerBound returns a lower bound on the misses of the whole run, and the number of accesses so
