@@ -169,19 +169,16 @@ func (d *Divided) State() *State {
 var errNarrow = errors.New("analysis: the state of a run that omits events cannot be saved; see DividedOptions.Narrow")
 
 // dropUnneededEvents checks whether an analysis still needs the rows of segments. If none does, the
-// run stops reading the events that its helpers omit.
+// run stops reading the events that its helpers omit, as soon as it has appended the segments that
+// contain these events.
 func (d *Divided) dropUnneededEvents() {
-	if d.reads = d.reads && d.readsSegmentRows(); d.wide && !d.reads {
-		d.wide, d.narrow = false, d.index.nextBorder(d.index.referencesAt(d.mover.Position())+1)
-		d.mover.Narrow(trace.AllKinds | d.helped)
-		d.claims = slices.DeleteFunc(d.claims, func(c *segmentClaim) bool {
-			if c.wide && !c.ended {
-				c.by.Cut()
-			}
-			return c.wide
-		})
-		d.setStop()
+	d.reads = d.reads && d.readsSegmentRows()
+	if !d.wide || d.reads || slices.ContainsFunc(d.claims, func(c *segmentClaim) bool { return c.wide }) {
+		return
 	}
+	d.wide, d.narrow = false, d.index.nextBorder(d.index.referencesAt(d.mover.Position())+1)
+	d.mover.Narrow(trace.AllKinds | d.helped)
+	d.setStop()
 }
 
 // Step analyses a batch or a part of a batch, appends a segment, or waits briefly for a segment.
@@ -311,7 +308,7 @@ func (d *Divided) claim() *segmentClaim {
 		}
 		first, last := d.alignToChunks(g, from, to)
 		near := (to - from) / 4
-		if wide = max(first, from)-min(first, from) > near || max(last, to)-min(last, to) > near; !wide {
+		if wide = d.reads && (max(first, from)-min(first, from) > near || max(last, to)-min(last, to) > near); !wide {
 			from, to = first, last
 		}
 	}
@@ -425,10 +422,7 @@ func (d *Divided) appendClaim(c *segmentClaim) error {
 		d.returnClaim(c)
 		return nil
 	}
-	switch d.dropUnneededEvents(); {
-	case c.wide && !d.wide: // the claim was withdrawn
-		return nil
-	case d.wide && !c.wide && c.segment.To.Rows > 0:
+	if d.dropUnneededEvents(); d.wide && !c.wide && c.segment.To.Rows > 0 {
 		d.returnClaim(c)
 		return nil
 	}
