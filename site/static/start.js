@@ -62,7 +62,7 @@
       const instance = await WebAssembly.instantiate(await compile(), go.importObject);
       await go.run(instance);
     } catch (e) {
-      fail("The page's program could not be started (" + e.message + "). Kept analyses are untouched; reload the page.");
+      fail("The page's program could not be started (" + e.message + "). Reload the page. Kept analyses are not affected.");
       return;
     }
     // Go's run resolves when the program has ended, which this program never does by itself.
