@@ -619,8 +619,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							addElement(vgparent, "h2\x00id\x00executed-title\x00Instructions executed in the run")
-							vgn = addElement(vgparent, "p\x00class\x00second")
-							setText(vgn, vugu.HTML("These are the counts of the traced run; the sliders above do not change them. At sensitivity 1, changing a branch\x26#39;s trip count or odds by 1 % changes the number of instructions by 1 %."))
+							addElement(vgparent, "p\x00class\x00second\x00These are the counts of the traced run; the sliders above do not change them. A sensitivity of 1 means that a change of 1 % in the trip count or the odds of a branch changes the number of instructions by 1 %.")
 							vgn = addElement(vgparent, "div\x00class\x00columns")
 							{
 								vgparent := vgn
@@ -1400,7 +1399,7 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 						addText(vgparent, "\n\t\t\t\t")
 						if len(c.crumbs()) == 0 {
-							addElement(vgparent, "p\x00class\x00second\x00id\x00calls-hint\x00Click a frame to zoom in, or press Enter. Escape and Back zoom out.")
+							addElement(vgparent, "p\x00class\x00second\x00id\x00calls-hint\x00To zoom in, click a frame, or select it with the arrow keys and press Enter. To zoom out, press Esc, or use the browser's Back button.")
 						}
 						vgn = addElement(vgparent, " span\x00class\x00actions")
 						{
@@ -1705,7 +1704,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							addElement(vgparent, "p\x00The trace does not name the source file. Compile with -g to record it.")
+							addElement(vgparent, "p\x00The trace does not name the source file. To record source locations, compile with -g.")
 						}
 					}
 					if c.file() != "" && !c.shown() {
@@ -2672,7 +2671,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				addElement(vgparent, "h2\x00Predicted from one thread, and measured")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
-				setText(vgn, vugu.HTML("A is a single-threaded run. The threads of A\x26#39;s program are predicted from the trace of A, and compared with the threads of B. The comparison is meaningful if B is the same program on the same input."))
+				setText(vgn, vugu.HTML("A is a single-threaded run. The threads of A\x26#39;s program are predicted from the trace of A. The page compares them with the threads of B. The comparison is meaningful if B is the same program on the same input."))
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -2690,7 +2689,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						setText(vgn, c.coresWait())
 					}
 				}
-				addElement(vgparent, "p\x00class\x00second\x00The threads of A are predicted: the cores take turns, one reference each. The threads of B ran in the recorded order. Both runs use the same caches, so all differences come from the threads.")
+				addElement(vgparent, "p\x00class\x00second\x00The threads of A are predicted. In the prediction, the cores take turns, and each turn is one reference. The threads of B ran in the recorded order. Both runs use the same caches, so all differences come from the threads.")
 			}
 		}
 		if c.tab() == state.TabCommunication && c.App.table("flows-compared") != nil {
@@ -3116,7 +3115,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, which is exact for the synthesised threads. For comparison, the page also shows the estimates of SDCM, the model of PPT-SASMM, from a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
+				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence. The simulation is exact for the synthesised threads. For comparison, the page also shows estimates by SDCM, the model of PPT-SASMM. They are computed from a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -4682,7 +4681,7 @@ func (c *Locality) overTime() *state.Chart {
 	a, v := c.App, c.App.result.View
 	chart := v.OverTime(a.capacities())
 	if _, estimates := v.LevelLog2Lines(a.Levels()); a.Screen.Log2Lines == nil && len(estimates) > 0 {
-		chart.Summary += " The number of lines in " + strings.Join(estimates, " and ") + " is not a power of two, so the curve for the next smaller power of two is drawn. A cache of the smaller size has at least as many misses."
+		chart.Summary += " The number of lines of " + strings.Join(estimates, " and ") + " is not a power of two, so the chart shows the next smaller power of two. The smaller cache has at least as many misses as a cache of the level's size."
 	}
 	return chart
 }
@@ -4830,7 +4829,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		_ = vgparent
 		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
 		setText(vgn, c.title())
-		addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words\x00Changes are applied to the recorded loops. Only the misses of this nest are counted, exactly, in caches that are empty at first. The page does not check whether a change is legal: each change states what would make it illegal.")
+		addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words\x00Changes are applied to the recorded loops. The misses of this nest alone are counted exactly, in caches that are initially empty. The page does not check whether a change is legal. Instead, it states for each change what would make the change illegal.")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5031,8 +5030,7 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										addComponent(vgin, vgout, vgparent, c.Arrays)
 									}
 								}
-								vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words")
-								setText(vgn, vugu.HTML("Addresses and bytes are from the loop\x26#39;s first run. Strides are listed from the outermost loop to the innermost; an irregular reference has none. The classes of ScalaMemAnalysis are determined from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways."))
+								addElement(vgparent, "p\x00class\x00second\x00id\x00arrays-words\x00Addresses and numbers of bytes are from the first run of the loop. Strides are listed from the outermost loop to the innermost; an irregular reference has no strides. The classes of ScalaMemAnalysis are determined from exact counts. ALWAYS_HIT: no access misses. ALWAYS_MISS: every access misses. FIRST_MISS: each line misses once. CAP_MISS: lines miss again because the cache is too small. CONF_MISS: lines miss again because their set has too few ways.")
 							}
 						}
 					}
@@ -6098,10 +6096,10 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				addElement(vgparent, "h2\x00id\x00change-title\x00Why sharing changes distances")
+				addElement(vgparent, "h2\x00id\x00change-title\x00Why sharing changes stack distances")
 				addComponent(vgin, vgout, vgparent, c.Change)
 				vgn = addElement(vgparent, "dl\x00class\x00second\x00id\x00change-words")
-				setText(vgn, vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Ebetween two accesses of the thread to a line, other threads used additional lines, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Ethis thread also used some of these additional lines, so the distance grew less\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Ebetween two accesses of the thread to a line, another thread used the same line, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethe thread\x26#39;s first use of a line that another thread had used before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
+				setText(vgn, vugu.HTML("\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Edilated\x3C/dt\x3E\x3Cdd\x3Ebetween two accesses of this thread to the same line, other threads used lines that this thread did not use, so the distance grew\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eoverlapped\x3C/dt\x3E\x3Cdd\x3Eother threads used lines, but this thread also used some of them, so the distance grew less\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Eintercepted\x3C/dt\x3E\x3Cdd\x3Ebetween two accesses of this thread to the same line, another thread used this line, so the distance shrank\x3C/dd\x3E\x3C/div\x3E\n\t\t\t\t\x3Cdiv\x3E\x3Cdt\x3Ebrought\x3C/dt\x3E\x3Cdd\x3Ethis thread used the line for the first time, but another thread had used it before\x3C/dd\x3E\x3C/div\x3E\n\t\t\t"))
 			}
 		}
 	}

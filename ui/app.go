@@ -324,7 +324,7 @@ func (a *App) readKept(key string) (r *Result, problem string) {
 }
 
 // notKept is shown for a link to an analysis that is not in the store.
-const notKept = "The linked analysis is not kept in this browser: it was deleted, made in a different browser, or interrupted before its first checkpoint. Other analyses are untouched. Open an analysis from the list, or drop the file of the link again."
+const notKept = "The linked analysis is not kept in this browser: it was deleted, made in a different browser, or interrupted before its first checkpoint. Other analyses are untouched. Open an analysis from the list, or drop the file that was analysed."
 
 // giveUp returns to the first screen and shows a problem. giveUp waits for the store.
 func (a *App) giveUp(problem string) {

@@ -372,7 +372,7 @@ func TestEditAndCompareHierarchies(t *testing.T) {
 	}
 	for _, text := range []string{"fast", "-5", "0", "1e99"} { // the hierarchy stays unchanged
 		d.act(func() { d.app.Note = ""; d.app.SetLatency(1, text) })
-		d.wants("“"+text+"” is not accepted", "numbers above zero")
+		d.wants("“"+text+"” is not accepted", "number above zero")
 	}
 	d.act(func() { d.app.SetMemory("", func(s *state.Screen, x float64) { s.Memory.LatencyCycles = x }) })
 	d.wants("enter the latency of memory")
@@ -553,7 +553,7 @@ func TestInvalidLink(t *testing.T) {
 	for part, want := range map[string]string{
 		"levels=nonsense": "at most 5", "levels=" + strings.Repeat("L1.64.1.64_", 5) + "L6.64.1.64": "at most 5",
 		"levels=L1.32768.7.64": "the nearest possible", "cell=3x99": "SETSxWAYS", "preset=none-such": "a preset that the page does not know",
-		"against=none-such": "a hierarchy that does not exist", "against=L1=3B,8": "a hierarchy that does not exist", "beside=nonsense": "The value of beside in the link cannot be read",
+		"against=none-such": "a hierarchy that does not exist", "against=L1=3B,8": "a hierarchy that does not exist", "beside=nonsense": "The value of “beside” in the link cannot be read",
 	} {
 		d.app.Navigate("#" + open + "&view=caches&" + part)
 		d.wants(want)
@@ -774,7 +774,7 @@ func TestLineSizes(t *testing.T) {
 	// If the profile does not contain the line size, the prediction uses a different line size and
 	// has a note about this. The line size stays selected while cache sizes are changed.
 	d.act(func() { d.app.SetSize(2, 512<<10) })
-	d.wants("L1 has lines of 64 bytes", `class="chip other lines"`)
+	d.wants("L1 has 64-byte lines", `class="chip other lines"`)
 	for _, l := range d.app.answer().Levels {
 		if l.Chip == "exact" {
 			t.Errorf("a prediction for a line size that the profile lacks is marked as exact: %+v", l)

@@ -441,7 +441,7 @@ func (a *App) sourceNote(f *state.Source) string {
 	case a.code.recorded != nil && slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return a.code.recorded.Lines(name) != nil }):
 		return f.Name + " was recorded with the program. The page shows the recorded source."
 	case slices.ContainsFunc(v.FilesNamed(f.Name), func(name string) bool { return len(a.sourcesOf(name)) > 1 }):
-		return "There are " + strconv.Itoa(len(a.sourcesOf(f.Name))) + " files named " + f.Name + " now: choose which one was compiled."
+		return "There are " + strconv.Itoa(len(a.sourcesOf(f.Name))) + " files named " + f.Name + " now. Choose the file that was compiled."
 	}
 	text := f.Name + " is shown with the misses of each line. "
 	if a.SourceFiles == nil {

@@ -83,10 +83,10 @@ func TestPredictCores(t *testing.T) {
 // divide the work, the page predicts no times.
 func TestInputOfSDCM(t *testing.T) {
 	d := alone(t)
-	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, for L1. Bands and ± are 95 % confidence intervals.")
+	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, "For L1, SDCM uses ", " lines. Bands and ± are 95 % confidence intervals.")
 	d.act(func() { d.app.SetModel("windows") })
 	d.predictedAll()
-	d.wants("SDCM uses ", "block executions, for L1", "±")
+	d.wants("For L1, SDCM uses ", "block executions. Bands and", "±")
 	if !strings.Contains(d.hash, "sdcm=windows") || state.ParseScreen(d.hash).Model != "windows" {
 		t.Error(d.hash)
 	}

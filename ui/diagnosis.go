@@ -258,7 +258,7 @@ func (a *App) compareDiagnoses() *diagnosesState {
 		case x.err != nil:
 			return without("No diagnosis could be made: " + x.err.Error() + ". Reload the page to try again.")
 		case x.reply == nil:
-			return without("Searching for the largest changes …")
+			return without("Searching for the largest differences …")
 		case x.reply.Problem != "":
 			return without(state.SideName(side) + ": " + x.reply.Problem + ".")
 		}
@@ -268,7 +268,7 @@ func (a *App) compareDiagnoses() *diagnosesState {
 		s.of = of
 		s.headline, s.problems = c.Diagnoses(of, a.Machine(), a.Screen.Processor)
 	} else if s.headline == "" {
-		s.headline = "Searching for the largest changes …"
+		s.headline = "Searching for the largest differences …"
 	}
 	return s
 }

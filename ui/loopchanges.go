@@ -128,7 +128,7 @@ func (a *App) changesRefused() string {
 	case l == nil || l.Len() == 0:
 		return "There is no loop to change."
 	case l.Irregular(a.changes().nest):
-		return "Nest " + a.changes().nest + " has irregular references, which follow no loop; the addresses of these references after a change are unknown."
+		return "Nest " + a.changes().nest + " has irregular references, whose addresses do not follow the loops. After a change, these addresses are unknown."
 	}
 	return ""
 }

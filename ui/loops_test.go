@@ -271,7 +271,7 @@ func TestLoopsOfThreads(t *testing.T) {
 	}
 
 	d.app.PickRow("loops", all)
-	d.wants("Loop 2+, ring.c:27, pass_on", "as 4 loops of 4 threads", "Arrays of loop 2+")
+	d.wants("Loop 2+, ring.c:27, pass_on", "as 4 separate loops in 4 threads", "Arrays of loop 2+")
 	id := d.app.Screen.Loop
 	if d.app.PickRow("loops", head); d.app.Screen.Loop != id {
 		t.Error("PickRow selected a row that is not a loop")

@@ -161,7 +161,7 @@ func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
 
 // refuseTyped tells the user why a field was reset.
 func (a *App) refuseTyped(text string) {
-	a.Note = "“" + text + "” is not accepted: latencies and the clock are numbers above zero, such as 4 or 3.5. Leave the field empty if a number is unknown."
+	a.Note = "“" + text + "” is not accepted: a latency or a clock frequency must be a number above zero, such as 4 or 3.5. If the number is unknown, leave the field empty."
 	a.Port.Announce(a.Note)
 	a.touch()
 }

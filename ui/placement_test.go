@@ -22,7 +22,7 @@ func TestPlacementOfThreads(t *testing.T) {
 		t.Error("the page says that it assumes one core for all threads")
 	}
 	d.app.Navigate(facts(d.app.Screen))
-	d.wants("35.4 % of accesses miss in L1, 8 707; another core&#39;s store to the line causes 8 189 of these misses", "false-sharing.c:31")
+	d.wants("35.4 % of accesses miss in L1, 8 707; stores by other cores cause 8 189 of these misses", "false-sharing.c:31")
 	exports := func(misses string) {
 		t.Helper()
 		delete(d.saved, FileName(d.app.result.Name)+".json")
@@ -86,7 +86,7 @@ func TestHierarchyWithoutCommonStacks(t *testing.T) {
 	d.await(func() bool { return d.app.result != nil && !d.app.result.Live && d.app.result.View != nil })
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.act(func() { d.app.SetPreset("i7-4770K") })
-	d.wants("L3 is shared by 4 cores and the threads run on 5", "3,4,5,6/7", `id="groups-missing"`)
+	d.wants("Each L3 is shared by 4 cores, and the threads run on 5 cores.", "3,4,5,6/7", `id="groups-missing"`)
 	if page := d.html(); strings.Contains(page, "--domains") {
 		t.Error("the page names the option --domains of the command")
 	}

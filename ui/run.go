@@ -164,7 +164,7 @@ func (a *App) put(e profile.Entry, data []byte) string {
 		return a.NoStore
 	}
 	if err := a.Store.Put(e, data); err != nil {
-		return e.Name + " is shown, but is not kept (" + err.Error() + "). Earlier analyses are kept; export this one."
+		return e.Name + " is shown, but is not kept (" + err.Error() + "). Earlier analyses are still kept. To keep this analysis, export it."
 	}
 	return ""
 }
@@ -210,7 +210,7 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	if err != nil {
 		a.update(func() {
 			a.run = nil
-			a.addProblem("No worker could be started (" + err.Error() + "). Kept analyses are untouched; reload the page.")
+			a.addProblem("No worker could be started (" + err.Error() + "). Reload the page. Kept analyses are not affected.")
 		})
 		return
 	}

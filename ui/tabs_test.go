@@ -151,7 +151,7 @@ func digestOfText(t *testing.T) string {
 
 func TestSecondTabTakesOver(t *testing.T) {
 	first, second, die, ended := twoTabs(t)
-	second.wants("is being analysed in another tab", "Stop watching", "the result will also be shown here once it is complete")
+	second.wants("is being analysed in another tab", "Stop watching", "The result will also be shown here once it is complete")
 	until(t, func() bool {
 		progress := second.html()
 		return !strings.Contains(progress, `<b id="run-references">0</b>`)

@@ -181,7 +181,7 @@ func TestRegionBands(t *testing.T) {
 		d.app.line = timelineState{}
 		d.app.drawCharts()
 	})
-	if text := d.timeline.Sentence; len(d.timeline.Regions) != 7 || !strings.Contains(text, " Not drawn: 4 marked regions of other threads or depths; ") {
+	if text := d.timeline.Sentence; len(d.timeline.Regions) != 7 || !strings.Contains(text, " Not drawn: 4 marked regions of other threads or nesting depths; ") {
 		t.Errorf("drawn regions = %d, sentence of the timeline = %q; want 7, and a sentence about the 4 other regions", len(d.timeline.Regions), text)
 	}
 	d.app.BrushRange(1, 3, true)

@@ -105,7 +105,7 @@ func (a *App) missingAccesses() string {
 	case r.View != nil:
 		return ""
 	case r.Live && a.run != nil && a.run.leave != nil:
-		return "Another tab counts the references; the result will also be shown here once it is complete."
+		return "Another tab is counting the references. The result will also be shown here once it is complete."
 	case r.Live:
 		return "The first references are being counted …"
 	}

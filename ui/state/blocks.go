@@ -211,7 +211,7 @@ func (b *Blocks) graph() *Graph {
 	}
 	rows := b.inCodeOrder()
 	g := &Graph{ID: "function", Title: "Blocks of " + b.FunctionName(), Selected: slices.Index(rows, b.row("blocks", b.Block))}
-	g.Summary = Plural(uint64(len(t.Rows)), "block", "blocks") + ". Arrow keys follow the edges, Enter selects a block."
+	g.Summary = Plural(uint64(len(t.Rows)), "block", "blocks") + ". The arrow keys follow the edges, and Enter selects a block."
 	count := func(v report.Value) (text string, never bool) {
 		if number(v) > 0 {
 			return shown(v, blockWords) + thin + "×", false
@@ -391,6 +391,6 @@ func missingBlocks(p *profile.Profile) string {
 	if len(p.Blocks) > 0 {
 		return ""
 	}
-	return "This analysis did not count how often each block of the program ran: the trace contains no blocks, or “blocks” was not among the analyses. Compile a program with “stackglass cc”, run it, and drop its .sgt trace here. " +
+	return "This analysis did not count how often each block of the program ran: the trace contains no blocks, or “blocks” was not among the requested analyses. Compile a program with “stackglass cc”, run it, and drop its .sgt trace here. " +
 		"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”) and set its branch probabilities by hand."
 }

@@ -94,7 +94,7 @@ func (c *Caches) MarkReal(curve *Chart) {
 			m.Real = p.Levels[m.Level-1].Misses / p.Levels[0].Accesses
 		}
 	}
-	curve.Summary += " Squares show the miss ratio of a level in this hierarchy if it differs from the curve."
+	curve.Summary += " Squares show the miss ratios, in this hierarchy, of the levels that differ from the curve."
 }
 
 // numberOfID returns the value of the fact with that ID.
@@ -122,8 +122,8 @@ func (c *Caches) Sentence() string {
 func (card *LevelCard) noteLineSize(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
-	card.Method = "computed for lines of " + has + " bytes instead of " + want
-	card.Note = card.Cache.Name + " has lines of " + want + " bytes, which this analysis does not cover. These results are for " + has +
+	card.Method = "computed for " + has + "-byte lines instead of " + want + "-byte lines"
+	card.Note = card.Cache.Name + " has " + want + "-byte lines, a line size that this analysis does not cover. These results are for " + has +
 		"-byte lines. Select " + want + " among the line sizes in the settings, and analyse the trace again."
 }
 

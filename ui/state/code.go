@@ -268,6 +268,6 @@ func missingSites(p *profile.Profile) string {
 		return "This trace records which code made its references, but this analysis does not include the code: the lines did not fit in memory, or “sites” was not among the analyses. " +
 			"Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
-	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record it, " +
-		"and so do traces of other tools with instruction addresses. Drop such a trace here. Profiles from early versions also lack this information: analyse their traces again."
+	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record this information, " +
+		"and so do other tools whose traces contain instruction addresses. Drop such a trace here. Profiles from early versions also lack this information: analyse their traces again."
 }

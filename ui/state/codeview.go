@@ -243,7 +243,7 @@ func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
 			return "The totals equal the totals in Caches. The misses of each row are computed from its stack distances, which are counted in bins. " +
-				"If the misses of a level were not counted by site, these numbers are estimates (≈) for a set-associative level, and for a level whose size falls within a bin."
+				"For a level whose misses were not counted by site, these numbers are estimates (≈) if the level is set-associative, or if its size falls within a bin."
 		}
 	}
 	return "Exact: for each level, either the misses were counted by site, or the level is fully associative and the stack distances at each location were counted."
@@ -312,8 +312,8 @@ func (v *CodeView) Named(place int) string { return v.Sites.Place(&v.rows[place]
 // Distances returns the histogram of a row's stack distances.
 func (v *CodeView) Distances(place int) *Chart {
 	counts, cold := v.Binned(&v.rows[place])
-	chart := binsChart("place", "Accesses by stack distance at this location", counts, cold)
-	chart.Y.Label = "share of its accesses"
+	chart := binsChart("place", "Accesses at this location, by stack distance", counts, cold)
+	chart.Y.Label = "share of the accesses at this location"
 	return chart
 }
 
@@ -321,7 +321,7 @@ func (v *CodeView) Distances(place int) *Chart {
 func (v *CodeView) DistancesTable(place int) *Table {
 	whole := v.DistancesOf(&v.rows[place])
 	t := show(&whole, words, nil)
-	if t.Caption = "Accesses by stack distance at this location"; v.OfPlace != nil {
+	if t.Caption = "Accesses at this location, by stack distance"; v.OfPlace != nil {
 		t.setDocument(v.OfPlace(v.Named(place)))
 	}
 	return t
@@ -339,7 +339,7 @@ func (v *CodeView) Before(place int) *Table {
 		return nil
 	}
 	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").setDocument(v.Document)
-	t.Caption = "Code that last accessed the lines, for accesses at stack distances of " + strconv.Itoa(profile.PreviousFrom) + " or more"
+	t.Caption = "Code that previously accessed the same lines (only for accesses with stack distances of " + strconv.Itoa(profile.PreviousFrom) + " or more)"
 	return t
 }
 
@@ -347,9 +347,9 @@ func (v *CodeView) Before(place int) *Table {
 func (v *CodeView) NoBefore() string {
 	switch {
 	case !v.Profile.Sites.Previous:
-		return "This analysis did not record which code accessed the line before. Turn on “Record which code accessed each line last” in the settings, and analyse again."
+		return "This analysis did not record which code previously accessed each line. Turn on “Record which code accessed each line last” in the settings, and analyse again."
 	case v.Ranker.Part():
-		return "Which code accessed the line before is known only for the whole run."
+		return "The code that previously accessed each line is known only for the whole run."
 	}
 	return ""
 }
@@ -414,7 +414,7 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 			titles := make([]string, levels)
 			if r := row(i); r != nil {
 				for l := range titles {
-					titles[l] = v.estimateMark(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l) + ", " + v.estimateMark(l) + Percent(v.shareOf(r, l)) + " of them"
+					titles[l] = v.estimateMark(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l) + ", " + v.estimateMark(l) + Percent(v.shareOf(r, l)) + " of all " + v.levelName(l) + " misses"
 				}
 			}
 			return titles

@@ -234,9 +234,9 @@ func (c *Communication) flowSentence(flows []profile.Flow, m FlowMeasure) string
 	link := ", "
 	switch {
 	case most < sum && most > sum-most:
-		link = "; most, " + m.text(most) + ", "
+		link = "; the largest flow, " + m.text(most) + ", goes "
 	case most < sum:
-		link = "; at most " + m.text(most) + " between two threads, such as "
+		link = "; at most " + m.text(most) + " from one thread to another, for example "
 	}
 	return m.text(sum) + m.noun() + " in all" + link + "from thread " +
 		strconv.FormatUint(uint64(largest.From), 10) + " to thread " + strconv.FormatUint(uint64(largest.To), 10) + "."
@@ -484,15 +484,15 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 			shared++
 		}
 	}
-	by, elsewhere := "none", "No part is"
+	by, elsewhere := "none", "Every part is used most by the thread that touched it first"
 	if shared > 0 {
 		by = Exact(shared) + " of them"
 	}
 	if moved > 0 {
-		elsewhere = Plural(moved, "part is", "parts are")
+		elsewhere = Plural(moved, "part is not used most by the thread that touched it first", "parts are not used most by the threads that touched them first")
 	}
 	return Plural(touched, "part was", "parts were") + " touched, " + by + " by several threads. " +
-		elsewhere + " used most by a thread other than the thread that touched it first. First-touch placement puts memory near the thread that touches it first."
+		elsewhere + ". First-touch placement puts memory near the thread that touches it first."
 }
 
 // OwnersTable lists the parts of a data structure.
@@ -533,9 +533,9 @@ func missingCommunication(p *profile.Profile) string {
 	case p.Communication != nil:
 		return ""
 	case len(p.Totals.Threads) > 1:
-		return "This analysis did not record communication between threads: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
+		return "This analysis did not record communication between threads: " + answers.NoCommunication(p) + ". Analyse the trace again, including communication, " +
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
-	return "This trace has only one thread, or does not record which thread made a reference, so no data moves between threads. " +
+	return "This trace has only one thread, or does not record which thread made each reference, so no data moves between threads. " +
 		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and CSV traces with a thread column, also record threads. Drop such a trace here, or try the demos with several threads."
 }

@@ -85,16 +85,16 @@ func TestTextsAboutCommunication(t *testing.T) {
 		t.Error(s)
 	}
 	for want, flows := range map[string][]profile.Flow{
-		"20 transfers in all, from thread 1 to thread 2.":                                       {{From: 1, To: 2, Transfers: 20}},
-		"26 transfers in all; most, 20, from thread 1 to thread 2.":                             {{From: 1, To: 2, Transfers: 20}, {From: 2, To: 1, Transfers: 6}},
-		"3 transfers in all; at most 1 between two threads, such as from thread 2 to thread 1.": {{From: 2, To: 1, Transfers: 1}, {From: 3, To: 1, Transfers: 1}, {From: 4, To: 1, Transfers: 1}},
-		"No thread used a value that another thread wrote.":                                     {{From: 1, To: 2, Events: 3}},
+		"20 transfers in all, from thread 1 to thread 2.":                                                  {{From: 1, To: 2, Transfers: 20}},
+		"26 transfers in all; the largest flow, 20, goes from thread 1 to thread 2.":                       {{From: 1, To: 2, Transfers: 20}, {From: 2, To: 1, Transfers: 6}},
+		"3 transfers in all; at most 1 from one thread to another, for example from thread 2 to thread 1.": {{From: 2, To: 1, Transfers: 1}, {From: 3, To: 1, Transfers: 1}, {From: 4, To: 1, Transfers: 1}},
+		"No thread used a value that another thread wrote.":                                                {{From: 1, To: 2, Events: 3}},
 	} {
 		if got := c.flowSentence(flows, Transfers); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by a thread other than the thread that touched it first. First-touch placement puts memory near the thread that touches it first." {
+	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. Every part is used most by the thread that touched it first. First-touch placement puts memory near the thread that touches it first." {
 		t.Error(s)
 	}
 	f := c.FalseFindings()
@@ -150,7 +150,7 @@ func TestOwnerMap(t *testing.T) {
 	if m.Texts[4] != "bytes 192 to 255: first touched by thread 1, used most by thread 7 (60\u202f% of 10 references), producer-consumer" {
 		t.Error(m.Texts[4])
 	}
-	if !strings.Contains(m.Summary, "1 part is used most by a thread other than") {
+	if !strings.Contains(m.Summary, "1 part is not used most by the thread that touched it first") {
 		t.Error(m.Summary)
 	}
 	if row := c.OwnersTable(0).Row(1); row[0] != "192" || row[2] != "7" {

@@ -8,14 +8,14 @@ import (
 // Own compares the misses of each thread in private caches of the given size. Own returns nil if
 // either run lacks per-thread stacks.
 func (c *Comparison) Own(bytes uint64, by string) *Table {
-	return c.threadsTable("core", bytes, "Misses in a cache of "+Bytes(bytes)+" for each thread, A and B", by, []string{"core"},
+	return c.threadsTable("core", bytes, "Misses of each thread in its own cache of "+Bytes(bytes)+", A and B", by, []string{"core"},
 		"misses", "coherence", "accesses")
 }
 
 // Shared compares the misses in a cache of the given size that all threads share. Shared returns
 // nil if either run lacks per-thread stacks.
 func (c *Comparison) Shared(bytes uint64, by string) *Table {
-	return c.threadsTable("domain", bytes, "A and B: misses in a cache of "+Bytes(bytes)+" shared by all threads", by, []string{"cores", "core"},
+	return c.threadsTable("domain", bytes, "Misses in a cache of "+Bytes(bytes)+" that all threads share, A and B", by, []string{"cores", "core"},
 		"misses", "alone_misses", "accesses")
 }
 

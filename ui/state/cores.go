@@ -264,13 +264,13 @@ func (c *Cores) SampledSentence(cores int) string {
 		if int(numberIn(t, i, "cores")) != cores {
 			continue
 		}
-		text := "SDCM uses " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses: all accesses "
+		text := "For " + cellText(t, i, "level") + ", SDCM uses " + cell(t, i, "accesses").Shown(words) + " of " + cell(t, i, "of").Shown(words) + " accesses: all accesses "
 		if lines := cell(t, i, "lines"); !report.Equal(lines, report.None()) {
 			text += "to " + lines.Shown(words) + " lines"
 		} else {
 			text += "in " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " block executions"
 		}
-		return text + ", for " + cellText(t, i, "level") + ". Bands and ± are 95 % confidence intervals."
+		return text + ". Bands and ± are 95 % confidence intervals."
 	}
 	return ""
 }

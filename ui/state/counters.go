@@ -128,5 +128,5 @@ func missingInstructions(p *profile.Profile) string {
 		return ""
 	}
 	return "This trace contains no instructions, so operations and branches cannot be counted. Compile a program with “stackglass cc”, run it, and drop its .sgt trace here. " +
-		"For any other trace, turn on “Count the accesses to each byte” in the settings to see loads and stores by size, unique bytes and memory usage. References by kind are among the facts in Diagnosis."
+		"For any other trace, turn on “Count the accesses to each byte” in the settings to see loads and stores by size, unique bytes and memory usage. The facts in Diagnosis include the references by kind."
 }

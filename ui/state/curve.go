@@ -72,7 +72,7 @@ func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == 
 func (v *View) unmarkedSentence(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {
-			text += " " + l.Name + " has lines of " + strconv.FormatUint(uint64(l.LineBytes), 10) + " bytes and is not marked: choose that line size above to see it."
+			text += " " + l.Name + " has " + strconv.FormatUint(uint64(l.LineBytes), 10) + "-byte lines and is not marked. To mark it, choose this line size above."
 		}
 	}
 	return text
@@ -131,7 +131,7 @@ func (v *View) curveSentence() string {
 // CurveTable lists every breakpoint of the curve.
 func (v *View) CurveTable() *Table {
 	return v.cachedTable("curve", func() *Table {
-		return v.table("Misses by cache size, at every size where they change"+v.oneCache(), v.question("curve"), nil)
+		return v.table("Misses by cache size, for each size at which the misses change"+v.oneCache(), v.question("curve"), nil)
 	})
 }
 
@@ -189,7 +189,7 @@ func histogramSentence(counts []uint64, cold uint64) string {
 	case total == 0:
 		return "No accesses yet."
 	case best < 0 || cold > counts[best]:
-		return "Most accesses, " + Percent(Ratio(cold, total)) + ", are first accesses to a line."
+		return Percent(Ratio(cold, total)) + " of accesses, more than in any bin, are first accesses to a line."
 	}
 	return "The largest bin, distance " + binLabel(best) + ", contains " + Percent(Ratio(counts[best], total)) +
 		" of accesses; " + Percent(Ratio(cold, total)) + " are cold."

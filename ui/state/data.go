@@ -132,7 +132,7 @@ const (
 
 func (d *DataView) rulerSummary(size, line, rows, start uint64) string {
 	elements := d.Table("elements")
-	text := "An element takes " + Plural(size, "byte", "bytes") + ". " + shown(cell(elements, 0, "usual"), answerWords) + " of the " + shown(cell(elements, 0, "visits"), answerWords) +
+	text := "An element occupies " + Plural(size, "byte", "bytes") + ". " + shown(cell(elements, 0, "usual"), answerWords) + " of the " + shown(cell(elements, 0, "visits"), answerWords) +
 		" visits are to elements that begin at byte " + strconv.FormatUint(start, 10) + " of a line; the picture shows such an element."
 	if lines := (start + size + line - 1) / line; lines > rows {
 		text += " Only the first " + strconv.FormatUint(rows, 10) + " of " + strconv.FormatUint(lines, 10) + " lines are drawn."

@@ -83,10 +83,10 @@ func (v *View) firstLevel() Finding {
 	const small, large = 32 << 10, 1 << 20
 	f := Finding{ID: "first-level", Title: "Common sizes", Tab: TabCaches}
 	atSmall, atLarge := v.MissRatio(small), v.MissRatio(large)
-	f.Text = Percent(atSmall) + " of accesses would miss in a cache of 32" + thin + "KiB, and in a cache of 1" + thin + "MiB " +
-		Percent(atLarge) + " (fully associative, LRU" + v.oneCache() + ")."
+	f.Text = Percent(atSmall) + " of accesses would miss in a cache of 32" + thin + "KiB, and " + Percent(atLarge) + " in a cache of 1" + thin + "MiB" +
+		" (fully associative, LRU" + v.oneCache() + ")."
 	if four := v.MissRatio(4 * small); atSmall > 0 && four < atSmall {
-		f.Text += " With four times that size, " + Percent(1-four/atSmall) + " of these misses would be hits."
+		f.Text += " In a cache of 128" + thin + "KiB, " + Percent(1-four/atSmall) + " of the misses in 32" + thin + "KiB would be hits."
 	}
 	return f
 }
@@ -107,7 +107,7 @@ func (v *View) steps() Finding {
 			text = "between " + value("below_lines") + " and " + value("capacity_lines") + " lines (" + value("capacity_bytes") + ")"
 		}
 		if i == 0 {
-			f.Text = upper(text) + " the miss ratio falls"
+			f.Text = upper(text) + ", the miss ratio falls"
 		} else {
 			f.Text += "; " + text
 		}
@@ -149,7 +149,7 @@ func (v *View) splits() (Finding, bool) {
 	}
 	return Finding{ID: "splits", Title: "Split references", Tab: TabDiagnosis,
 		Text: "There are " + Exact(n) + " more accesses than references, " + Percent(Ratio(n, v.Profile.Totals.AllReferences())) +
-			": a reference that crosses a line boundary accesses two or more lines."}, true
+			", because a reference that crosses a line boundary accesses two or more lines."}, true
 }
 
 // phases compares the misses of the run's windows in a cache of 32 KiB.
@@ -172,7 +172,7 @@ func (v *View) phases() (Finding, bool) {
 		f.Text = "The run is uniform: the miss ratio of a cache of 32" + thin + "KiB stays between " + Percent(least) + " and " + Percent(most) + "."
 		return f, true
 	}
-	f.Text = "The run has phases: the miss ratio of a cache of 32" + thin + "KiB is between " + Percent(least) + " and " + Percent(most) + ", and highest in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
+	f.Text = "The run has phases: the miss ratio of a cache of 32" + thin + "KiB is between " + Percent(least) + " and " + Percent(most) + ", and is highest in the window " + windowWords(uint64(at)*v.Locality.Windows.References) + "."
 	return f, true
 }
 
@@ -187,7 +187,7 @@ func (v *View) doubts() (Finding, bool) {
 	t := &v.Profile.Totals
 	text := ""
 	if t.BadRecords > 0 {
-		text = Plural(t.BadRecords, "record", "records") + " could not be read and were skipped. "
+		text = Plural(t.BadRecords, "unreadable record was", "unreadable records were") + " skipped. "
 	}
 	if v.Profile.State.Partial {
 		text += "This result covers only a part of the run: " + v.Profile.State.Reason + "."
@@ -249,7 +249,7 @@ func (v *View) coherence(h hierarchy.Hierarchy) (Finding, bool) {
 	}
 	text += ". " + mark + shareOfWhole(l.Misses, l.Accesses) + " of accesses miss in " + l.Cache.Name + ", " + mark + Count(l.Misses)
 	if len(p.Cores) > 0 {
-		text += "; another core's store to the line causes " + mark + Count(p.Coherence[0]) + " of these misses (coherence misses)"
+		text += "; stores by other cores cause " + mark + Count(p.Coherence[0]) + " of these misses (coherence misses)"
 	}
 	return Finding{ID: "coherence", Title: "Threads", Tab: TabCaches, Text: text + "."}, true
 }

@@ -36,7 +36,7 @@ func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 			chart.Summary += "No window fills " + l.Name + " (" + Bytes(l.SizeBytes) + "). "
 			break
 		}
-		chart.Summary += l.Name + " (" + Bytes(l.SizeBytes) + ") is filled in " + about + Plural(uint64(window), "access", "accesses") + ". "
+		chart.Summary += "A window of " + about + Plural(uint64(window), "access", "accesses") + " fills " + l.Name + " (" + Bytes(l.SizeBytes) + "). "
 		size := Series{Label: l.Name, Color: LevelColor(i), Shape: ShapeLine, Dash: true}
 		for range chart.At {
 			size.Y = append(size.Y, float64(l.SizeBytes))
@@ -112,6 +112,6 @@ func missingFootprint(p *profile.Profile) string {
 	if p.Footprint != nil && p.Footprint.Accesses > 0 {
 		return ""
 	}
-	return "This analysis did not count the footprint, that is, the number of distinct lines that a window of any length touches. Analyse the trace again, including the footprint, " +
+	return "This analysis did not compute the footprint, which is the average number of distinct lines in a window, for each window length. Analyse the trace again, including the footprint, " +
 		"or run “stackglass analyze --analyses default,footprint -o file.sgp” and drop that file here."
 }

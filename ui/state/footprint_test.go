@@ -29,7 +29,7 @@ func TestFootprint(t *testing.T) {
 	if !slices.IsSorted(sizes) || sizes[len(sizes)-1] != 6400 || len(chart.Series) != 2 || len(sizes) != len(chart.At) {
 		t.Errorf("%+v", chart)
 	}
-	for _, want := range []string{"L1 (4" + thin + "KiB) is filled in ≈ ", "No window fills L2", "The whole run touches 6.25" + thin + "KiB."} {
+	for _, want := range []string{" fills L1 (4" + thin + "KiB).", "No window fills L2", "The whole run touches 6.25" + thin + "KiB."} {
 		if !strings.Contains(chart.Summary, want) {
 			t.Errorf("summary = %q, want %q in it", chart.Summary, want)
 		}

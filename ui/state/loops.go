@@ -328,7 +328,7 @@ func (l *Loops) Sentence(loop int) string {
 	runs, references, own := l.number(loop, "runs"), l.number(loop, "references"), l.ownReferences(loop)
 	text := "The loop runs " + Plural(runs, "time", "times")
 	if parts := l.number(loop, "loops"); parts > 1 {
-		text += ", as " + Exact(parts) + " loops of " + Plural(l.number(loop, "threads"), "thread", "threads")
+		text += ", as " + Exact(parts) + " separate loops in " + Plural(l.number(loop, "threads"), "thread", "threads")
 	}
 	text += ", with " + l.formatTrips(loop) + " iterations"
 	if runs > 1 {
@@ -482,7 +482,7 @@ func (l *Loops) Advice(loop int) string {
 		strides := strings.Fields(strings.TrimSuffix(of("stride_bytes"), " and others"))
 		inner := strings.Replace(strings.TrimPrefix(strides[len(strides)-1], "+"), "-", "−", 1)
 		return "One run of this loop uses " + Percent(used) + " of the bytes in the " + Plural(uint64(lines), "line", "lines") + " of " + name + " that it touches, because the innermost loop strides by " +
-			inner + " bytes. If a line stays in a cache until the loop runs again, more of the line is used: Code shows the line utilisation over the whole program."
+			inner + " bytes. If a line stays in a cache until the loop runs again, more of the line may be used. Code shows the line utilisation over the whole program."
 	}
 	return ""
 }
@@ -545,7 +545,7 @@ func missingLoops(p *profile.Profile) string {
 	case len(p.Loops) > 0:
 		return ""
 	case p.Loops != nil:
-		return "The trace cannot be compressed into loops: its loop tree exceeded the memory limit. Accesses that depend on data, for example in sparse matrices, hash tables and lists, need large trees. " +
+		return "The trace cannot be compressed into loops: its loop tree exceeded the memory limit. Accesses that depend on data (as in sparse matrices, hash tables and lists) lead to large loop trees. " +
 			"Try a part of the trace: “stackglass loops --limit 10000000”."
 	}
 	return "This analysis did not compress the trace into loops, because loops are found only on request. Analyse the trace again with “Compress into loops” in the settings, " +
@@ -569,9 +569,9 @@ const nameLoops = " Name loops by number, for example 1.2, or by letter: i is th
 // changeKinds is a variable. If a function created this list, the compiler would also generate code
 // that compares the elements.
 var changeKinds = []ChangeKind{
-	{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
+	{"pad", "pad rows", "a=+64", "The name of an array (or an address inside it), and the number of bytes to add to each row."},
 	{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + nameLoops},
-	{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations per tile; i=all,j=32 only moves the tiles of j outside i." + nameLoops},
+	{"tile", "tile loops", "i=32,j=32", "Perfectly nested loops, and the number of iterations per tile. With i=all,j=32, loop i is not tiled, and the loop over the tiles of j moves outside i." + nameLoops},
 	{"align", "align arrays", "64", "A power of two. The address of each array becomes a multiple of this number of bytes. To move only array a, write a=64."},
 	{"fuse", "fuse loops", "1.1", "A loop to fuse with the next loop, or several consecutive loops; they must have the same trip count." + nameLoops},
 	{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, to be merged into one array of structures."},

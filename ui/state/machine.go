@@ -300,8 +300,8 @@ func (v *View) explain(err error) (text string, missing [][]uint32) {
 		return err.Error(), nil
 	}
 	c := domain.Level
-	return c.Name + " is shared by " + strconv.FormatUint(uint64(c.SharedBy), 10) + " cores and the threads run on " + strconv.Itoa(len(v.Profile.Sharing[0].Cores)) +
-		", so each of these groups of threads has one " + c.Name + ": " + analysis.FormatGroups(domain.Groups) +
+	return "Each " + c.Name + " is shared by " + strconv.FormatUint(uint64(c.SharedBy), 10) + " cores, and the threads run on " + strconv.Itoa(len(v.Profile.Sharing[0].Cores)) +
+		" cores. Therefore, each of these groups of threads has its own " + c.Name + ": " + analysis.FormatGroups(domain.Groups) +
 		". This analysis did not count the misses of these groups. Analyse the trace again with these groups, or put all threads on one core", domain.Groups
 }
 

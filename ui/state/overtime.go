@@ -74,7 +74,7 @@ func (v *View) OverTime(log2Lines []int) *Chart {
 		})
 	}
 	chart.Y.Max = min(1, max(chart.Y.Max*1.1, 0.001))
-	chart.Summary = "Each window has " + Exact(w.References) + " references; " + Plural(uint64(len(w.Rows)), "window", "windows") + " in all."
+	chart.Summary = "Each window has " + Exact(w.References) + " references. The run has " + Plural(uint64(len(w.Rows)), "window", "windows") + "."
 	if f, ok := v.phases(); ok {
 		chart.Summary = f.Text
 	}
@@ -137,7 +137,7 @@ func (v *View) WorkingSet() *Chart {
 	chart.X.Min, chart.X.Max, chart.Y.Max = chart.At[0], end, float64(most*v.LineBytes)*1.1
 	chart.Series = []Series{{Label: "working set", Color: "ink", Shape: ShapeStep, Y: y}}
 	chart.Summary = "A window of " + Exact(w.References) + " references touches at most " + Plural(most, "line", "lines") + ", " + Bytes(most*v.LineBytes) +
-		", and " + Bytes(sum*v.LineBytes/uint64(n)) + " on average: a cache of this size misses only the lines that are new to the window."
+		", and " + Bytes(sum*v.LineBytes/uint64(n)) + " on average. Within a window, a fully associative LRU cache of " + Bytes(most*v.LineBytes) + " misses each line at most once."
 	return chart
 }
 

@@ -97,8 +97,8 @@ func BeyondNote(name string, p workers.Progress) string {
 	if p.Limit > 0 {
 		than = "fit in " + Bytes(p.Limit)
 	}
-	return name + " has more distinct lines than " + than + ", so its stacks are now stored on disk, and the analysis takes longer. Distances, caches and sets stay exact. " +
-		"Results about code, data, single bytes and sharing between threads are left out. To get these results, raise the memory limit or analyse a sample (space=0.01)."
+	return name + " has more distinct lines than " + than + ", so its LRU stacks are now stored on disk, and the analysis takes longer. Results about stack distances, caches and sets stay exact. " +
+		"Results about code, data, single bytes and sharing between threads are omitted. To get these results, raise the memory limit or analyse a sample (space=0.01)."
 }
 
 // mostShare is the length of the bar when the whole file has been read. Assembling the result takes

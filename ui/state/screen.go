@@ -286,18 +286,18 @@ func Unread(hash string) (list []string) {
 			q = q.With(against, append(slices.Clone(q.List(against)), value)...)
 		case name == "levels" || name == "beside":
 			if h := parseMachine(value); h.Levels == nil {
-				list = append(list, "The value of "+name+" in the link cannot be read and is ignored. Each level is NAME.BYTES.WAYS.LINE, for example L1.32768.8.64, and there are at most "+strconv.Itoa(MaxLevels)+".")
+				list = append(list, "The value of “"+name+"” in the link cannot be read and is ignored. The format of a level is NAME.BYTES.WAYS.LINE, for example L1.32768.8.64, and there can be at most "+strconv.Itoa(MaxLevels)+" levels.")
 			} else if formatMachine(h) != value {
-				list = append(list, "Some values of "+name+" in the link are not possible, so the nearest possible values are used. The number of ways must divide the number of lines of a cache.")
+				list = append(list, "Some values in “"+name+"” in the link are not possible, so the nearest possible values are used. The number of lines of a cache must be a multiple of the number of ways.")
 			}
 		case name == "cell" && parseCell(value) == Cell{}:
-			list = append(list, "The cell in the link is invalid and was ignored. The format is SETSxWAYS, for example 64x8.")
+			list = append(list, "The value of “cell” in the link is invalid and is ignored. The format is SETSxWAYS, for example 64x8.")
 		case name == "preset" && !isPreset(safeName(value)):
 			list = append(list, "The link names a preset that the page does not know, so the page shows a different hierarchy.")
 		}
 	}
 	if _, err := q.Against(); err != nil {
-		list = append(list, "The link asks for a hierarchy that does not exist: "+err.Error()+".")
+		list = append(list, "The link names a hierarchy that does not exist or is invalid: "+err.Error()+".")
 	}
 	return list
 }
@@ -453,7 +453,7 @@ func (s Screen) Toggle(chart string) Screen {
 	return s
 }
 
-// ToggleCapacity shows or hides a capacity in the view over time. The parameter "shown" lists the
+// ToggleCapacity adds a cache size to the chart of misses over time, or removes it. The parameter "shown" lists the
 // capacities that are shown now. If there would be more than [MaxLines] capacities, the first
 // capacity is hidden. The last remaining capacity cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {

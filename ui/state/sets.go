@@ -254,7 +254,7 @@ func (v *View) ConflictSentence(c Cell) string {
 	size := Bytes(c.Lines() * v.LineBytes)
 	switch {
 	case c.Log2Sets == 0:
-		return "With one set, the cache is fully associative: there are no conflicts."
+		return "With one set, the cache is fully associative and has no conflict misses."
 	case a.Conflict > 0:
 		return "A fully associative cache of " + size + " would have " + Exact(uint64(a.Conflict)) + " fewer misses; these are the conflict misses."
 	case a.Conflict < 0:

@@ -116,7 +116,7 @@ func TestSetsMap(t *testing.T) {
 	if says := v.ConflictSentence(Cell{6, 16}); !strings.Contains(says, "fewer") {
 		t.Errorf("%q", says)
 	}
-	if says := v.ConflictSentence(Cell{0, 16}); !strings.Contains(says, "no conflicts") {
+	if says := v.ConflictSentence(Cell{0, 16}); !strings.Contains(says, "no conflict misses") {
 		t.Errorf("%q", says)
 	}
 	if says := v.CellSentence(Cell{6, 16}); !strings.Contains(says, "64 sets, 16 ways") {
@@ -273,7 +273,7 @@ func TestLevelsWithOtherLineSizes(t *testing.T) {
 			t.Errorf("line size %d: marks of the curve = %v, marks of the map = %v; want one mark of the same level", line, curve.Marks, sets.Marks)
 		}
 		for _, summary := range []string{curve.Summary, sets.Summary} {
-			if !strings.Contains(summary, names[1]+" has lines of") || strings.Contains(summary, names[0]+" has lines of") {
+			if !strings.Contains(summary, names[1]+" has ") || strings.Contains(summary, names[0]+" has ") {
 				t.Errorf("line size %d: %s", line, summary)
 			}
 		}

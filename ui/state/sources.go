@@ -102,7 +102,7 @@ func IsSource(name string) bool {
 func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	switch {
 	case len(content) > sourcefile.MostBytes:
-		return nil, name + " has " + Bytes(uint64(len(content))) + ", which is too large for a source file."
+		return nil, name + " contains " + Bytes(uint64(len(content))) + ", which is too much for a source file."
 	case bytes.IndexByte(content, 0) >= 0:
 		return nil, name + " is not a text file: it contains a zero byte. Choose the source from which the program was compiled."
 	}

@@ -514,7 +514,7 @@ func TestPredictLevels(t *testing.T) {
 		t.Errorf("prediction for twelve sets = %+v, warnings = %q", got.Levels[0], got.Warnings)
 	}
 	other := predictLevels(v, []hierarchy.Cache{{Name: "L1", SizeBytes: 2048, LineBytes: 32}, {Name: "L2", SizeBytes: 8192, LineBytes: 64}})
-	if l := other.Levels[0]; l.Chip == "exact" || !strings.HasPrefix(numberOfID(l.Numbers, "misses"), "≈") || !strings.Contains(l.Note, "lines of 32 bytes") || !strings.Contains(l.Note, "for 64") {
+	if l := other.Levels[0]; l.Chip == "exact" || !strings.HasPrefix(numberOfID(l.Numbers, "misses"), "≈") || !strings.Contains(l.Note, "has 32-byte lines") || !strings.Contains(l.Note, "for 64") {
 		t.Errorf("prediction for a line size without a histogram = %+v, want an estimate and a note", l)
 	}
 	if l := other.Levels[1]; l.Note != "" {

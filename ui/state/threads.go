@@ -172,7 +172,7 @@ func (t *Threads) Each(core int, caches ...uint64) *Chart {
 // CoreSentence returns a sentence with the number of coherence misses of a core.
 func (t *Threads) CoreSentence(core int) string {
 	c := &t.cores[core]
-	return "Accesses " + Exact(c.private.Accesses) + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
+	return Plural(c.private.Accesses, "access", "accesses") + ", of which " + Exact(c.lost.Accesses) + " are coherence misses."
 }
 
 // chart returns an empty chart with the axes for the miss-ratio curves of all cores, for the given
@@ -284,7 +284,7 @@ func (t *Threads) level(bytes uint64, sharedBy uint32) hierarchy.Cache {
 // OwnTable lists the misses of every core by cause, for private caches of the given size.
 func (t *Threads) OwnTable(bytes uint64) *Table {
 	return t.view.cachedTable("own "+strconv.FormatUint(bytes, 10), func() *Table {
-		return t.view.table("Misses in a cache of "+Bytes(bytes)+" for each thread", t.levelQuestion("core", bytes, 0), nil,
+		return t.view.table("Misses of each thread in its own cache of "+Bytes(bytes), t.levelQuestion("core", bytes, 0), nil,
 			"threads", "accesses", "misses", "cold", "capacity", "coherence", "private_misses", "invalidations")
 	})
 }
@@ -296,9 +296,9 @@ func (t *Threads) OwnSentence(bytes uint64) string {
 	accesses, misses, coherence := sum(own, "accesses"), sum(own, "misses"), sum(own, "coherence")
 	text := "With " + Bytes(bytes) + " for each thread, " + Exact(misses) + " accesses miss (" + Percent(Ratio(misses, accesses)) + "); "
 	if coherence == 0 {
-		return text + "another thread's store causes none of these misses."
+		return text + "stores by other threads cause none of these misses."
 	}
-	return text + "another thread's store causes " + Exact(coherence) + " of these misses (" + Percent(Ratio(coherence, misses)) + ")."
+	return text + "stores by other threads cause " + Exact(coherence) + " of these misses (" + Percent(Ratio(coherence, misses)) + ")."
 }
 
 // sum adds up the numbers of a column.
@@ -463,7 +463,7 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 // private stacks.
 func (t *Threads) ChangeTable() *Table {
 	return t.view.cachedTable("change", func() *Table {
-		caption := "How distances change when threads share a stack"
+		caption := "How stack distances change when threads share a cache"
 		if answers.IsOfSample(t.view.Profile) {
 			return &Table{Caption: caption + ": a sample of lines does not show this"}
 		}
@@ -488,9 +488,9 @@ func missingThreads(p *profile.Profile) string {
 	case len(p.Sharing) > 0 || Predictable(p):
 		return ""
 	case len(p.Totals.Threads) > 1:
-		return "This analysis used a single stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
+		return "This analysis used a single LRU stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
 			" of the trace: it was made by an early version, “sharing” was not among the analyses, or the lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
-	return "This trace has only one thread, or does not record which thread made a reference, so no cache is shared. All results of this trace are in Diagnosis, Caches and Code. " +
+	return "This trace has only one thread, or does not record which thread made each reference, so no cache is shared. All results of this trace are in Diagnosis, Caches and Code. " +
 		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and CSV traces with a thread column, also record threads. Drop such a trace here, or try the demos with several threads."
 }

@@ -110,7 +110,7 @@ func TestThreadCountsOfExample(t *testing.T) {
 	if got := strings.Join(rows(128), " "); got != "5 4 3 0 1 4 1" {
 		t.Errorf("counts in caches of two lines = %s, want 5 4 3 0 1 4 1", got)
 	}
-	if s := threads.OwnSentence(128); !strings.Contains(s, "another thread's store causes 1 of these misses (20\u202f%)") {
+	if s := threads.OwnSentence(128); !strings.Contains(s, "stores by other threads cause 1 of these misses (20\u202f%)") {
 		t.Error(s)
 	}
 }

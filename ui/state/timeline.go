@@ -121,7 +121,7 @@ func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timel
 		t.Summary += " " + Plural(uint64(len(t.Regions)), "marked region", "marked regions") + "."
 	}
 	if others > 0 {
-		t.doubts = " Not drawn: " + Plural(uint64(others), "marked region", "marked regions") + " of other threads or depths; the command “timeline” lists all regions."
+		t.doubts = " Not drawn: " + Plural(uint64(others), "marked region", "marked regions") + " of other threads or nesting depths; the command “timeline” lists all regions."
 	}
 	for _, doubt := range answers.RegionDoubts(v.Profile) {
 		t.doubts += " " + doubtOf(doubt)
