@@ -2671,7 +2671,7 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				addElement(vgparent, "h2\x00Predicted from one thread, and measured")
 				vgn = addElement(vgparent, "p\x00class\x00summary")
-				setText(vgn, vugu.HTML("A is a single-threaded run. The threads of A\x26#39;s program are predicted from the trace of A. The page compares them with the threads of B. The comparison is meaningful if B is the same program on the same input."))
+				setText(vgn, vugu.HTML("A is a single-threaded run. The threads of A\x26#39;s program are predicted from the trace of A. The page compares these predicted threads with the threads of B. The comparison is meaningful if B is the same program on the same input."))
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
 					vgparent := vgn
@@ -3115,7 +3115,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence. The simulation is exact for the synthesised threads. For comparison, the page also shows estimates by SDCM, the model of PPT-SASMM. They are computed from a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
+				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence. The simulation is exact for the synthesised threads. For comparison, the page also shows estimates by SDCM, the model of PPT-SASMM. These estimates are computed from a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -6090,7 +6090,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addComponent(vgin, vgout, vgparent, c.Shared)
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would have the same number of misses. If the thread profits from lines that other threads fetch, no such size exists."))
+				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would have the same number of misses. No such size exists if the thread has fewer misses than in any private cache, because other threads fetch lines that this thread uses later."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{

@@ -231,7 +231,7 @@ func (c *CodeView) instructionsMissing() string {
 	case missing != "":
 		return missing
 	case c.view().Line(c.place()) == "":
-		return "Group by source line, and select a line to see its instructions."
+		return "To see instructions, group by source line and select a line."
 	}
 	return ""
 }

@@ -96,7 +96,7 @@ func (a *App) CompareWith(key string) {
 		return
 	}
 	a.against = a.Screen.Open
-	a.Note = "Choose or drop the file to compare with: a trace or a profile."
+	a.Note = "Choose or drop a trace or a profile to compare with."
 	a.Port.Pick()
 	a.touch()
 }

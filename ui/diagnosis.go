@@ -75,7 +75,7 @@ func (c *Diagnosis) verdict() string {
 	case s.reply == nil && s.stopped:
 		return "The search was stopped before the first result."
 	case s.reply == nil || c.partial() && !s.stopped && len(s.advice) == 0:
-		return "Searching for the largest costs, and trying changes of the code …"
+		return "Searching for the largest costs, and trying changes to the code …"
 	case s.reply.Problem != "":
 		return s.reply.Problem + "."
 	}

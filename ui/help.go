@@ -12,7 +12,7 @@ const (
 		"An access misses in a fully associative LRU cache if its stack distance is greater than or equal to the number of lines in the cache. The bins of all source locations add up to the histogram in Locality."
 	helpWorking = "The run is divided into windows with equal numbers of references. Each point is the number of distinct lines accessed in a window, multiplied by the line size. " +
 		"This is exactly Denning's working set, for disjoint windows."
-	helpTime = "The run is divided into windows with equal numbers of references. Each point is the share of the accesses in a window that miss in a fully associative LRU cache. Each curve is for one cache size. " +
+	helpTime = "The run is divided into windows with equal numbers of references. Each point is the share of a window's accesses that miss in a fully associative LRU cache. Each curve is for one cache size. " +
 		"The cache keeps its contents from one window to the next. Plateaus and steps of the curves indicate phases of the program."
 	helpSets = "A cache of S sets and W ways keeps each line in the set that the low bits of the line number select, and evicts the least recently used of that set's W lines. " +
 		"The map shows exact counts for every such cache up to 65\u202f536 sets and 32 ways. Caches along a dashed line have the same size, with fewer sets and more ways towards the lower right. " +
@@ -22,7 +22,7 @@ const (
 	helpSpeedUp = "The curve shows the speed-up over one core. The time of a block is the number of cycles that the block takes on the chosen processor, with the latencies of the simulated caches. " +
 		"The table lists the losses: serial work, waiting for the slowest core, repeated work, caches, and memory bandwidth."
 	helpCores = "Each curve is for one thread, and shows the share of its accesses that miss in a fully associative LRU cache, at every cache size. " +
-		"The private stack contains only the thread's own accesses. On the coherent stack, another thread's store removes the line and leaves a hole (Schuff's model): the next access to this line is a coherence miss at every size. " +
+		"The private stack contains only the thread's own accesses. On the coherent stack, another thread's store removes the line and leaves a hole (Schuff's model): the next access to this line is a coherence miss at every cache size. " +
 		"The shared stack contains the accesses of all threads, in the order of the trace. All three curves are exact."
 	helpFlows = "Rows are the threads that write values, and columns are the threads that use these values. An event is a reference to a word, line or page whose last writer is another thread; " +
 		"a transfer is the first load of a value since another thread wrote it. The bytes of all transfers are the minimum amount of data that must move between threads. For lines and pages, a reference also counts as an event if the other thread wrote a different word of the same line or page. All counts are exact, in the order of the trace."

@@ -108,13 +108,13 @@ func (a *App) Export(row state.KeptRow) {
 // GoOn resumes an interrupted analysis. GoOn reopens the trace file, or asks the user for the file.
 func (a *App) GoOn(row state.KeptRow) {
 	if a.files[row.Key] {
-		a.Note = "The browser may ask whether this page may read " + row.Name + ": allow it, or drop the file on the page. The analysis resumes where it stopped."
+		a.Note = "The browser may ask whether this page may read " + row.Name + ". Allow this, or drop the file on the page. The analysis resumes where it stopped."
 		a.touch()
 		go a.reopen(row.Key, row.Name)
 		return
 	}
 	a.wanted = row.Key
-	a.Note = "Choose " + row.Name + " again, or drop it: the analysis resumes where it stopped."
+	a.Note = "Choose " + row.Name + " again, or drop it on the page. The analysis then resumes where it stopped."
 	a.Port.Pick()
 	a.touch()
 }

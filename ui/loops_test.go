@@ -35,7 +35,7 @@ func TestLoops(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
 	d.wants(`id="loops-summary"`, "3 loops in 1 nest make 100 % of 66 560 references. Loop 1.1.1, matmul-naive.c:20, main makes the most references: 98.5 %.",
-		"Loop 1.1.1, matmul-naive.c:20, main", "One run of this loop uses 12.5 % of the bytes in the 32 lines of “b” that it touches, because the innermost loop strides by 256 bytes",
+		"Loop 1.1.1, matmul-naive.c:20, main", "One run of this loop uses 12.5 % of the bytes in the 32 lines of “b” that the run touches, because the innermost loop strides by 256 bytes",
 		"0 +8 +256", "7.76 KiB", `id="loops-counted"`, "No line is evicted")
 	grid := d.grids["loops"]
 	if grid.Rows != 3 || !slices.Equal(grid.Depths, []int{1, 2, 3}) || grid.Selected != 2 {

@@ -22,7 +22,7 @@ func TestPlacementOfThreads(t *testing.T) {
 		t.Error("the page says that it assumes one core for all threads")
 	}
 	d.app.Navigate(facts(d.app.Screen))
-	d.wants("35.4 % of accesses miss in L1, 8 707; stores by other cores cause 8 189 of these misses", "false-sharing.c:31")
+	d.wants("35.4 % of accesses (8 707) miss in L1; stores by other cores cause 8 189 of these misses", "false-sharing.c:31")
 	exports := func(misses string) {
 		t.Helper()
 		delete(d.saved, FileName(d.app.result.Name)+".json")
@@ -36,7 +36,7 @@ func TestPlacementOfThreads(t *testing.T) {
 	exports(`"misses": 8707,`)
 
 	d.act(func() { d.app.PlaceThreads("one-core") })
-	d.wants("4 threads, all on one core", "2.09 % of accesses miss in L1, 515.")
+	d.wants("4 threads, all on one core", "2.09 % of accesses (515) miss in L1.")
 	if !strings.Contains(d.hash, "threads=one-core") || state.ParseScreen(d.hash).Threads != hierarchy.OnOneCore {
 		t.Errorf("hash = %s, want threads=one-core", d.hash)
 	}

@@ -308,7 +308,7 @@ func TestFalseSharingNamed(t *testing.T) {
 // TestThreadsMissing checks that a tab without data shows the reason and advice.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
-	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” was not among the analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
+	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” was not among the requested analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
 		if why := tab.Missing(p); !strings.Contains(why, want) {
 			t.Errorf("%s of two threads: reason = %q, want %q in it", tab.Name(), why, want)
 		}

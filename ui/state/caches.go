@@ -94,7 +94,7 @@ func (c *Caches) MarkReal(curve *Chart) {
 			m.Real = p.Levels[m.Level-1].Misses / p.Levels[0].Accesses
 		}
 	}
-	curve.Summary += " Squares show the miss ratios, in this hierarchy, of the levels that differ from the curve."
+	curve.Summary += " A square shows the miss ratio of a level in this hierarchy, if this ratio differs from the curve."
 }
 
 // numberOfID returns the value of the fact with that ID.
@@ -202,7 +202,7 @@ func shareOfWhole(part, whole float64) string {
 func methodWords(m hierarchy.Method) string {
 	switch m {
 	case hierarchy.Exact:
-		return "exact for LRU, from stack distances or from the table of sets"
+		return "exact for LRU, computed from stack distances or from the table of sets"
 	case hierarchy.AsIfLRU:
 		return "exact for LRU, but this level has a different replacement policy"
 	case hierarchy.Independent:
@@ -212,9 +212,9 @@ func methodWords(m hierarchy.Method) string {
 	case hierarchy.SampledIndependent:
 		return "sampled and independent: estimated for an LRU level that sees every access"
 	case hierarchy.SampledSDCM:
-		return "sampled, with SDCM: expected misses of LRU sets"
+		return "sampled, with SDCM: expected misses of a cache with LRU sets"
 	case hierarchy.SDCM:
-		return "SDCM: expected misses of LRU sets, from stack distances"
+		return "SDCM: expected misses of a cache with LRU sets, computed from stack distances"
 	}
 	return string(m)
 }

@@ -101,7 +101,7 @@ func (c *Code) MostWords(level int) string {
 	case total == 0:
 		return "There are no misses in " + c.Levels[level].Level.Cache.Name + "."
 	case made < 0.9*total && c.hasUnattributed():
-		return "All " + places + " together cause " + c.estimateMark(level) + Percent(made/total) + " of the " + of + "; the profile does not attribute the others. Analyse the trace again."
+		return "All " + places + " together cause " + c.estimateMark(level) + Percent(made/total) + " of the " + of + "; the profile does not attribute the other misses. Analyse the trace again."
 	case made < 0.9*total:
 		return "All " + places + " together cause " + c.estimateMark(level) + Percent(made/total) + " of the " + of + "; the others are conflict misses in sets, which cannot be attributed."
 	default:
@@ -265,7 +265,7 @@ func missingSites(p *profile.Profile) string {
 	case p.Sites != nil:
 		return ""
 	case p.Input.Header.Sites:
-		return "This trace records which code made its references, but this analysis does not include the code: the lines did not fit in memory, or “sites” was not among the analyses. " +
+		return "This trace records which code made its references, but this analysis does not include the code: the lines did not fit in memory, or “sites” was not among the requested analyses. " +
 			"Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace does not record which code made its references. Programs that are compiled with “stackglass cc” or run by “stackglass trace” record this information, " +

@@ -527,7 +527,7 @@ func (v *CodeView) Operands(place int, of func() *report.Document) *Table {
 		columns = append(columns, key)
 	}
 	t := show(&d.Tables[at], answerWords, map[string]string{"file": r.File, "line": strconv.FormatUint(uint64(r.Line), 10), "function": v.Name(r.Function)}, columns...).setDocument(of)
-	t.Caption = "Instructions of this line that refer to memory"
+	t.Caption = "Memory instructions of this source line"
 	return t
 }
 

@@ -512,7 +512,7 @@ func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) 
 // private cache of the given size.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
-		return "The sources of lines were not counted: analyse the trace again with “sharing” among its analyses."
+		return "The sources of lines were not counted: analyse the trace again, and include “sharing” among the requested analyses."
 	}
 	t := c.answers.Caches([]hierarchy.Cache{{SizeBytes: bytes}})
 	of := func(key string) string { return shown(cell(&t, 0, key), answerWords) }
@@ -523,7 +523,7 @@ func (c *Communication) SourceSentence(bytes uint64) string {
 	if numberIn(&t, 0, "from_memory") == 0 {
 		others = "none comes"
 	}
-	return of("cache_to_cache") + " of " + of("transfers") + " line transfers (" + of("cache_share") + ") come from the other thread's cache of " + of("capacity_bytes") +
+	return of("cache_to_cache") + " of " + of("transfers") + " line transfers (" + of("cache_share") + ") come from another thread's cache of " + of("capacity_bytes") +
 		"; " + others + " from memory. The caches exchange " + of("bytes_per_kilo_reference") + " bytes per 1000 references."
 }
 

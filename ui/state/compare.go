@@ -223,7 +223,7 @@ func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
 		a.Values[i] = b.Values[i] - a.Values[i] // NaN if the cell was not counted in A or in B
 		a.Least, a.Most = min(a.Least, orZero(a.Values[i])), max(a.Most, orZero(a.Values[i]))
 	}
-	a.Summary = "With the same sets and ways, the miss ratio of B is at most " + Percent(-a.Least) + " lower and at most " + Percent(a.Most) + " higher than the miss ratio of A."
+	a.Summary = "With the same sets and ways, the miss ratio of B is at most " + significant(-100*a.Least) + " percentage points lower and at most " + significant(100*a.Most) + " percentage points higher than the miss ratio of A."
 	for i := range a.Marks { // the marks were copied from A, so remove the conflict misses of A from their labels
 		a.Marks[i].Label, _, _ = strings.Cut(a.Marks[i].Label, ":")
 	}

@@ -110,7 +110,7 @@ func (v *View) operations() (Finding, bool) {
 		value := significant(d.Value)
 		switch {
 		case d.Key == "bytes_per_flop":
-			f.Text = "This run moves " + value + " bytes for each flop, " + SI(sum[profile.Flops]) + " flops in all."
+			f.Text = "This run executes " + SI(sum[profile.Flops]) + " flops, and moves " + value + " bytes for each flop."
 		case d.Key == "bytes_per_operation" && f.Text == "":
 			f.Text = "This run executes no floating-point operations; it moves " + value + " bytes for each integer operation."
 		case d.Key == "ops_per_branch":

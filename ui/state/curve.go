@@ -59,7 +59,7 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 		text += l.Name + " " + Bytes(l.SizeBytes) + " " + Percent(v.MissRatio(l.SizeBytes))
 	}
 	if text != "" {
-		text = " The marks show the miss ratio of each level if it were alone and fully associative" + v.oneCache() + ": " + text + "."
+		text = " The marks show what the miss ratio of each level would be if the level were alone and fully associative" + v.oneCache() + ": " + text + "."
 	}
 	return text + v.unmarkedSentence(levels)
 }
@@ -189,7 +189,7 @@ func histogramSentence(counts []uint64, cold uint64) string {
 	case total == 0:
 		return "No accesses yet."
 	case best < 0 || cold > counts[best]:
-		return Percent(Ratio(cold, total)) + " of accesses, more than in any bin, are first accesses to a line."
+		return "First accesses to a line are the largest group: " + Percent(Ratio(cold, total)) + " of accesses."
 	}
 	return "The largest bin, distance " + binLabel(best) + ", contains " + Percent(Ratio(counts[best], total)) +
 		" of accesses; " + Percent(Ratio(cold, total)) + " are cold."

@@ -136,7 +136,7 @@ func (v *View) kinds() Finding {
 		a := k.Accesses()
 		misses := profile.NewCurve(&k.Distances, k.Cold).Misses(32 << 10 / v.LineBytes)
 		text += kindPlural(k.Kind.String()) + " make up " + Percent(Ratio(a, v.Curve.Accesses)) + " of the accesses and cause " +
-			Percent(Ratio(misses, v.Curve.Misses(32<<10/v.LineBytes))) + " of the misses of a cache of 32" + thin + "KiB"
+			Percent(Ratio(misses, v.Curve.Misses(32<<10/v.LineBytes))) + " of the misses in a cache of 32" + thin + "KiB"
 	}
 	text += v.oneCache()
 	return Finding{ID: "kinds", Title: "Kinds", Text: upper(text) + ".", Tab: TabLocality}
@@ -247,7 +247,7 @@ func (v *View) coherence(h hierarchy.Hierarchy) (Finding, bool) {
 	if l.Method != hierarchy.Exact {
 		mark = about
 	}
-	text += ". " + mark + shareOfWhole(l.Misses, l.Accesses) + " of accesses miss in " + l.Cache.Name + ", " + mark + Count(l.Misses)
+	text += ". " + mark + shareOfWhole(l.Misses, l.Accesses) + " of accesses (" + mark + Count(l.Misses) + ") miss in " + l.Cache.Name
 	if len(p.Cores) > 0 {
 		text += "; stores by other cores cause " + mark + Count(p.Coherence[0]) + " of these misses (coherence misses)"
 	}

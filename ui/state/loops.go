@@ -227,7 +227,7 @@ func (l *Loops) Summary() string {
 
 // Method returns sentences about how the loops were found.
 func (l *Loops) Method() string {
-	text := "The trace was compressed without loss to " + Bytes(uint64(len(l.Profile.Loops))) + " in the profile. Counts are exact. " +
+	text := "In the profile, the trace is compressed without loss to " + Bytes(uint64(len(l.Profile.Loops))) + ". Counts are exact. " +
 		"Loops are numbered like chapters. Nests that differ only in addresses and trip counts are listed as one nest that runs several times. " +
 		"A loop that runs in several threads or time slices is listed once, with “+” after its number. Open the row to see the loop in each thread and time slice."
 	if l.Profile.Sites == nil && !l.Profile.Input.Header.PCs {
@@ -481,7 +481,7 @@ func (l *Loops) Advice(loop int) string {
 		}
 		strides := strings.Fields(strings.TrimSuffix(of("stride_bytes"), " and others"))
 		inner := strings.Replace(strings.TrimPrefix(strides[len(strides)-1], "+"), "-", "−", 1)
-		return "One run of this loop uses " + Percent(used) + " of the bytes in the " + Plural(uint64(lines), "line", "lines") + " of " + name + " that it touches, because the innermost loop strides by " +
+		return "One run of this loop uses " + Percent(used) + " of the bytes in the " + Plural(uint64(lines), "line", "lines") + " of " + name + " that the run touches, because the innermost loop strides by " +
 			inner + " bytes. If a line stays in a cache until the loop runs again, more of the line may be used. Code shows the line utilisation over the whole program."
 	}
 	return ""

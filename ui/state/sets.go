@@ -206,7 +206,7 @@ func (v *View) setsSentence() string {
 		text = "A cache of " + v.cellWords(worst) + " has the most conflict misses: " + Percent(signedShare(most, v.Curve.Accesses)) + " of accesses."
 	}
 	if least < 0 {
-		text += " A cache of " + v.cellWords(best) + " benefits most from its sets: " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit, but would miss in a fully associative cache."
+		text += " A cache of " + v.cellWords(best) + " benefits most from its sets: " + Percent(signedShare(-least, v.Curve.Accesses)) + " of accesses hit, but would miss in a fully associative cache of the same size."
 	}
 	return text
 }
@@ -260,7 +260,7 @@ func (v *View) ConflictSentence(c Cell) string {
 	case a.Conflict < 0:
 		return "A fully associative cache of " + size + " would have " + Exact(uint64(-a.Conflict)) + " more misses: here, sets keep lines that LRU over all lines would evict."
 	}
-	return "A fully associative cache of " + size + " would have just as many misses."
+	return "A fully associative cache of " + size + " would have as many misses as this cache."
 }
 
 // CellFacts lists the misses of a cell by cause, each with its share of all accesses.
@@ -308,7 +308,7 @@ func missingSets(p *profile.Profile) string {
 	if hasSets(p) {
 		return ""
 	}
-	return "This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse the trace again. Until then, the Caches view models sets with SDCM."
+	return "This profile has no table of sets: it was made by an earlier version, or “sets” was not among the requested analyses. Analyse the trace again. Until then, the Caches view models sets with SDCM."
 }
 
 // hasSets reports whether a profile has a table of sets for each of its line sizes.

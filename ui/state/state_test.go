@@ -116,7 +116,7 @@ func TestOperationsFinding(t *testing.T) {
 		return ""
 	}
 	p := multiplied(t, 6, analysis.Spec{})
-	if text := find(p); !strings.HasPrefix(text, "This run moves 16 bytes for each flop, 432 flops in all.") {
+	if text := find(p); !strings.HasPrefix(text, "This run executes 432 flops, and moves 16 bytes for each flop.") {
 		t.Errorf("finding for a matrix multiplication = %q, want 16 bytes for each flop", text)
 	}
 	for i := range p.Counters.Code {

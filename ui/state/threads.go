@@ -456,7 +456,7 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	case misses > own:
 		return text + "with a cache of that size for each thread, there would be " + Exact(misses-own) + " fewer misses: threads evict each other's lines."
 	}
-	return text + "with a cache of that size for each thread, they would have the same number of misses."
+	return text + "with a cache of that size for each thread, the number of misses would be the same."
 }
 
 // ChangeTable lists the reasons why stack distances differ between the stack of all cores and
@@ -489,7 +489,7 @@ func missingThreads(p *profile.Profile) string {
 		return ""
 	case len(p.Totals.Threads) > 1:
 		return "This analysis used a single LRU stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
-			" of the trace: it was made by an early version, “sharing” was not among the analyses, or the lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
+			" of the trace: it was made by an early version, “sharing” was not among the requested analyses, or the lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace has only one thread, or does not record which thread made each reference, so no cache is shared. All results of this trace are in Diagnosis, Caches and Code. " +
 		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and CSV traces with a thread column, also record threads. Drop such a trace here, or try the demos with several threads."
