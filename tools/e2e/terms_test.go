@@ -44,7 +44,7 @@ func TestTerms(t *testing.T) {
 	}
 	mouse("#level-1 .chip")
 	p.waitTrue("the explanation of the term under the mouse", open)
-	if got, want := p.textOf("#term"), "exact Equal to a simulation of every access. more"; got != want {
+	if got, want := p.textOf("#term"), "exact Equal to the result of simulating every access. more"; got != want {
 		t.Errorf("explanation of the term = %q, want %q", got, want)
 	}
 	if to := eval[string](p, `document.querySelector("#term a").getAttribute("href")`); to != "docs/accuracy.html" {
@@ -63,7 +63,7 @@ func TestTerms(t *testing.T) {
 	p.pressKeys("?")
 	p.waitFor("dialog#keys[open]")
 	list := p.textOf("#terms")
-	for _, want := range []string{"exactEqual to a simulation of every access.", "miss ratioMisses divided by line accesses."} {
+	for _, want := range []string{"exactEqual to the result of simulating every access.", "miss ratioMisses divided by line accesses."} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list of terms lacks %q: %s", want, list)
 		}
