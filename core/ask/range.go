@@ -12,7 +12,7 @@ import (
 )
 
 // Range is the argument that selects a part of the run. Only some verbs accept it.
-var Range = Arg{Name: "range", Help: manual("analyse only this `PART` of the run, such as 10%..35% or references 2000000..5000000, rounded to windows of the timeline")}
+var Range = Arg{Name: "range", Help: manual("analyse only this `PART` of the run, such as 10%..35% or 2000000..5000000 (reference numbers), rounded to whole windows of the timeline")}
 
 // RangeOf returns the windows [from, to) of the timeline that the range argument selects. Both ends
 // of the range are rounded to the nearest window border, but the range contains at least one

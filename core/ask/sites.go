@@ -26,8 +26,8 @@ var _ = Add(&Verb{
 		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("group by this `UNIT`: site, line, function or object")},
 		topArg("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
-		{Name: "sort", Help: manual("sort by this `COLUMN`, which is named as in csv; numbers are in descending order, utilisation is in ascending order (default: misses of the first level)")},
-		{Name: "distances", Help: manual("instead, print the stack distances of one `ROW`, given by function and file:line, for example \"main app.c:17\"")},
+		{Name: "sort", Help: manual("sort by this `COLUMN`, named as in csv: utilisation in ascending order, other numbers in descending order (default: misses of the first level)")},
+		{Name: "distances", Help: manual("print only the stack distances of one `ROW`, given by function and file:line, for example \"main app.c:17\"")},
 		Range,
 	},
 	// As in what-if, threads have private caches by default, so that the totals of the two verbs are

@@ -20,7 +20,7 @@ var _ = Add(&Verb{
 	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // a private L1 for each core, and an L2 shared by all cores
 	Args: []Arg{
 		{Name: "by", Words: []string{"core", "domain", "change", "view"}, Help: manual("print only this `TABLE`: core, domain, change, view")},
-		{Name: "curve", Kind: Switch, Help: manual("print the misses at every capacity, by core")},
+		{Name: "curve", Kind: Switch, Help: manual("print the misses of each core at every capacity")},
 		Line,
 	},
 	Needs:  alwaysNeeds(analysis.Sharing),

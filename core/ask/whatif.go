@@ -22,7 +22,7 @@ var _ = Add(&Verb{
 	Machine: AllCaches,
 	Args: []Arg{
 		{Name: "by", Default: "level", Words: []string{"level", "core"}, Help: manual("print one row for each `UNIT`: level or core")},
-		{Name: "share", Kind: List, Help: manual("divide the last shared level into `PARTS` for threads, for example 0=4MiB,1=2MiB")},
+		{Name: "share", Kind: List, Help: manual("divide the last shared level among the threads; `PARTS` contains the size for each thread, for example 0=4MiB,1=2MiB")},
 		{Name: "against", Kind: List, Help: manual("compare with another `HIERARCHY`: a processor, a file, or a level as in --cache (repeat for more levels)")},
 		Range,
 	},

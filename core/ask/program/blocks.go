@@ -28,7 +28,7 @@ var Blocks = ask.Add(&ask.Verb{
 	Name:  "blocks",
 	Title: "Execution counts of blocks, and branch probabilities",
 	Args: []ask.Arg{
-		{Name: "by", Words: blockTables, Help: "print only this `TABLE`, with all rows: " + strings.Join(blockTables, ", ") + " (default for csv: function)"},
+		{Name: "by", Words: blockTables, Help: "print only this `TABLE` (" + strings.Join(blockTables, ", ") + "), with all rows (default for csv: function)"},
 		ask.TopRows,
 		{Name: "instructions", Help: "print only the instructions of this source `LINE`, for example matmul.c:20"},
 		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the branch weights from a compiler's profile"},

@@ -27,9 +27,9 @@ var Data = ask.Add(&ask.Verb{
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []ask.Arg{
 		ask.TopRows,
-		{Name: "fields", Help: "print the members of the structures in this `DATA`, which members are used together, and how to split the structures"},
+		{Name: "fields", Help: "for the structures in this `DATA`, print the members, the pairs of members that are used together, and proposals for splitting the structures"},
 		{Name: "map", Help: "print the accesses and misses of this `DATA` by address and time"},
-		{Name: "heap", Kind: ask.Switch, Help: "print the lifetimes of memory blocks by allocation"},
+		{Name: "heap", Kind: ask.Switch, Help: "print the lifetimes of memory blocks, grouped by the source location of the allocation"},
 	},
 	Needs: func(ask.Question) analysis.Analyses {
 		return analysis.Data | analysis.Sites | analysis.Sharing | analysis.Sets

@@ -34,7 +34,7 @@ var Loops = ask.Add(&ask.Verb{
 	Title:   "Loop nests, their arrays, and changes to them",
 	Machine: ask.SomeCaches,
 	Args: append([]ask.Arg{
-		{Name: "loop", Help: "print the arrays of the loop with this `NUMBER`, for example 1.2, or 1.2+ for all loops with the same source loop"},
+		{Name: "loop", Help: "print the arrays of the loop with this `NUMBER`, for example 1.2, or of all loops that belong to the same source loop, for example 1.2+"},
 		{Name: "each", Kind: ask.Switch, Help: "list the loops of each thread and each time slice separately, instead of one row for each source loop"},
 		{Name: "arrays", Kind: ask.Switch, Help: "print the arrays of all shown loops"},
 		{Name: "share", Default: "1%", Help: "leave out loops with less than this `SHARE` of the references"},

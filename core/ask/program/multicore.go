@@ -24,7 +24,7 @@ var Multicore = ask.Add(&ask.Verb{
 		{Name: "protocol", Default: "mesi", Words: []string{"mesi", "msi"}, Help: "the coherence `PROTOCOL` of private caches: mesi or msi"},
 		{Name: "processor", Help: "also predict run times on this processor: a name, or a `FILE` with a description (default: none)"},
 		{Name: "division", Default: "iterations", Words: []string{"iterations", "region", "printed"}, Help: "divide the work among the cores with this `METHOD`: iterations, region, or printed (as printed in the paper)"},
-		{Name: "schedule", Help: "use this `SCHEDULE` for all loops, for example static, static,1, dynamic,4, guided (default: the program's schedule)"},
+		{Name: "schedule", Help: "use this `SCHEDULE` for all loops, for example \"static\", \"dynamic,4\" or \"guided\" (default: the program's schedule)"},
 		{Name: "interleave", Default: "round-robin", Words: []string{"round-robin", "uniform", "block", "time"}, Help: "interleave the cores' references in this `ORDER`: round-robin, uniform, block, time"},
 		{Name: "seed", Kind: ask.Number, Default: "0", Help: "the `SEED` for a random order and for random replacement"},
 		{Name: "private", Kind: ask.List, Help: "treat these `ADDRESSES` as private to each thread, for example 0x7f00-0x7fff (default: stacks; may be repeated)"},

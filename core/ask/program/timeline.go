@@ -19,7 +19,7 @@ const briefRegions = 20
 var Timeline = ask.Add(&ask.Verb{
 	Name:    "timeline",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
-	Title:   "Phases and marked regions of the run, and misses over time by level",
+	Title:   "Phases and marked regions of the run, and the misses of each level over time",
 	Machine: ask.UsualCaches,
 	Usual:   []string{"L1=32KiB,8"},
 	Needs: func(q ask.Question) analysis.Analyses {

@@ -75,7 +75,7 @@ func (a *app) analyze() *cobra.Command {
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE` (for several traces: to this folder)")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append the profile of a later segment of the trace")
 	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the analysis in the folder `DIR`, and resume from the saved state")
-	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "save the state every `N` references, or less often if saving takes more than 5 % of the time (0: every 2^24 references or 256 MiB of the file)")
+	cmd.Flags().Uint64Var(&saved.references, "checkpoint-every", 0, "save the state every `N` references, or less often if saving takes more than 5 % of the time (0: after every 2^24 references or 256 MiB of the file)")
 	addMeasures(cmd, r)
 	addGroups(cmd, r)
 	addSymbols(cmd, &named)

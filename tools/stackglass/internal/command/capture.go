@@ -23,7 +23,7 @@ import (
 func (a *app) cc() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "cc [--no-embed-source] -- COMPILER ARGUMENTS…",
-		Short:              "Compile a program that records a trace of its runs",
+		Short:              "Compile a program so that each run writes a trace",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch line := slices.Index(args, "--"); {

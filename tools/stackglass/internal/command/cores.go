@@ -20,7 +20,7 @@ import (
 // addGroups adds the options that group threads on cores.
 func addGroups(cmd *cobra.Command, r *readOptions) {
 	cmd.Flags().StringVar(&r.cores, "cores", "", "run each group of threads in `GROUPS` on its own core, for example 0,1/2,3 (default: each thread on its own core)")
-	cmd.Flags().StringVar(&r.domains, "domains", "", "for each group of threads in `GROUPS`, for example 0-3/4-7, analyse a cache that the cores of the group share, in addition to the cache that all cores share")
+	cmd.Flags().StringVar(&r.domains, "domains", "", "also analyse one shared cache for each group of threads in `GROUPS`, for example 0-3/4-7 (the cache shared by all cores is always analysed)")
 }
 
 // addOneCore adds the option that puts all threads on one core.

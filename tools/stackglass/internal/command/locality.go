@@ -36,7 +36,7 @@ func (a *app) locality() *cobra.Command {
 	var words []string
 	cmd := &cobra.Command{
 		Use:   "locality FILE",
-		Short: "Misses by cache size, stack distance, sets, or over time",
+		Short: "Misses by cache size, stack distance, number of sets, or time",
 		Args:  oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			verb := verbs[by]

@@ -43,7 +43,7 @@ type multicoreOptions struct {
 func (a *app) addMulticoreOptions(cmd *cobra.Command, o *verbCommand) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
-	f.StringVar(&m.at, "at", "", "predict a run with this `INPUT`, for example n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
+	f.StringVar(&m.at, "at", "", "predict a run with this `INPUT`, for example n=512, from runs with smaller inputs, given as n=64:FILE n=96:FILE …")
 	f.StringVar(&m.check, "check", "", "compare the prediction with a recorded run on the input given by --at; `FILE` is the single-threaded trace of this run")
 	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE` (only for one number of cores)")
 	f.StringVar(&m.analyses, "analyses", "default", "include this `LIST` of analyses in the profile, as in analyze")

@@ -176,10 +176,10 @@ func outputPage(t *testing.T) string {
 - Every other member is a table: a list of rows, or one object.
 - Units are in the names: ` + "`_bytes`, `_lines`, `_cycles`, `_ns`, `_ghz`" + `. A share, ` + "such as `miss_ratio`" + `, is between 0
   and 1. Counts have no unit. ` + "`null`" + ` means that the number does not exist or is unknown.
-- Numbers computed by a model are not whole numbers; ` + "`method`" + ` names the model. The last of their 16 digits may
+- Numbers computed by a model can have decimal places; ` + "`method`" + ` names the model. The last of their 16 digits may
   differ between processor architectures, but profiles are byte-identical on all architectures.
 
-` + "`--format csv`" + ` prints one table of the answer, usually the first, with the same columns. The format is RFC 4180
+` + "`--format csv`" + ` prints one table of the answer, usually the first, with the same columns as in JSON. The format is RFC 4180
 with a header line, but lines end with a line feed. ` + "`export --to csv`" + ` writes every table into a folder.
 
 The lists below are generated from stored answers, which the tests compare with the output of the command. Some columns appear only if the trace contains the necessary data, such as sizes, threads or sites.

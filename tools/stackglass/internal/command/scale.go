@@ -51,18 +51,18 @@ func (a *app) scale() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "scale --at n=512 n=64:FILE n=96:FILE …",
-		Short: "Predict a larger input from runs with smaller inputs",
+		Short: "Predict a run with a larger input from runs with smaller inputs",
 		Args:  someFiles,
 		RunE:  func(_ *cobra.Command, args []string) error { return a.runScale(r, &o, args) },
 	}
 	r = addReading(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.at, "at", "", "predict a run with these `PARAMETERS`, for example n=512,m=8")
-	f.StringVar(&o.check, "check", "", "compare the prediction with a recorded run at these parameters; `FILE` is the trace or profile of this run")
+	f.StringVar(&o.check, "check", "", "compare the prediction with a recorded run whose parameters are given by --at; `FILE` is the trace or profile of this run")
 	f.StringVar(&o.processor, "processor", "znver4", "use this processor: a name, or a `FILE` with a description")
 	o.addMachine(cmd, cacheUsage)
 	f.StringVar(&o.module, "module", "", "also read the LLVM IR of the traced program from this `FILE`")
-	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (default for csv: law)")
+	f.StringVar(&o.by, "by", "", "print only this `TABLE` ("+strings.Join(scaleTables, ", ")+"), with all rows (default for csv: law)")
 	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all rows; csv and json always contain all rows)")
 	hide(cmd, "sample", "sample-seed", "skip", "limit", "threads")
 	setCompletions(cmd, "by", scaleTables)

@@ -61,7 +61,7 @@ func (s *simulation) addFeatures(cmd *cobra.Command) {
 	f.BoolVar(&s.causes, "causes", false, "divide misses into cold, capacity and conflict misses")
 	f.BoolVar(&s.bound, "bound", false, "also count the misses of optimal replacement (Belady's OPT), the minimum for policies that insert every line")
 	f.StringVar(&s.pages, "pages", "", "the page `SIZE` for TLBs, for example 2MiB (default: 4KiB)")
-	f.StringVar(&s.i1, "I1", "", "`SIZE,WAYS,LINE` of the first-level instruction cache, as in Cachegrind; accesses are then also counted as in Cachegrind")
+	f.StringVar(&s.i1, "I1", "", "`SIZE,WAYS,LINE` of the first-level instruction cache, as in Cachegrind; with this option, accesses are counted as Cachegrind counts them")
 	f.StringVar(&s.d1, "D1", "", "`SIZE,WAYS,LINE` of the first-level data cache, as in Cachegrind")
 	f.StringVar(&s.ll, "LL", "", "`SIZE,WAYS,LINE` of the last level, as in Cachegrind")
 }

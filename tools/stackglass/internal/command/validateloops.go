@@ -31,9 +31,9 @@ type loopValidation struct {
 func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.enabled, "loops", false, "compare ScalaMemAnalysis's estimate and the exact count of the misses in loops with a simulation")
-	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "for --loops: the latency of a hit, in `CYCLES`")
-	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "for --loops: the latency of a miss, in `CYCLES`")
+	f.BoolVar(&o.enabled, "loops", false, "estimate the misses in loops with ScalaMemAnalysis, count the misses exactly, and compare both numbers with a simulation")
+	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "with --loops, the latency of a hit in `CYCLES`")
+	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "with --loops, the latency of a miss in `CYCLES`")
 	return o
 }
 

@@ -39,7 +39,7 @@ func addMulticoreValidation(s *simulation) *multicoreValidation {
 	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "with --multicore, divide the work among the cores with this `METHOD`: iterations, region, or printed (as printed in the paper)")
 	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "with --multicore, interleave the cores' references in this `ORDER`: round-robin, uniform, block or time")
 	f.StringVar(&o.windows, "windows", "rate=0.01", "with --multicore, use this `SAMPLE` of block executions, for example rate=0.05,least=100,weights=corrected, or none")
-	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "with --multicore, `N=FILE` also compares the prediction for N cores with Cachegrind's counts in FILE, for a run with N threads (may be repeated)")
+	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "with --multicore, also compare the prediction for N cores with the counts in FILE, which Cachegrind wrote for a run with N threads; given as `N=FILE` (may be repeated)")
 	return o
 }
 

@@ -144,7 +144,7 @@ func addSymbolNames(l *loadedFile, run *ask.Run, files []string) error {
 
 // addMeasures adds options for additional measurements by site.
 func addMeasures(cmd *cobra.Command, r *readOptions) {
-	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`, which is a list of sizes, each followed by the number of ways if the cache is set-associative, for example 32KiB,8,1MiB")
+	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each followed by the number of ways if the cache is set-associative, for example 32KiB,8,1MiB")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
 }
 
