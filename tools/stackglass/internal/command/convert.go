@@ -52,7 +52,7 @@ func (a *app) convert() *cobra.Command {
 	r = addRewriting(cmd)
 	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(formats, ", ")+" (default: the format of OUT's extension, or sgt)")
 	cmd.Flags().Lookup("to").DefValue = ""
-	cmd.Flags().IntVar(&window, "window", 0, "for sgl: search for repetitions among the last `N` nodes (0: 1024 nodes)")
+	cmd.Flags().IntVar(&window, "window", 0, "for sgl, search for repetitions among the last `N` nodes (0: 1024 nodes)")
 	setCompletions(cmd, "to", formats)
 	return cmd
 }

@@ -210,10 +210,10 @@ func (a *app) requireFile(r *readOptions, name string) (*loadedFile, error) {
 type pptFiles struct{ blocks, shared, counts, bounds string }
 
 func (p *pptFiles) flags(f *pflag.FlagSet) {
-	f.StringVar(&p.blocks, "ppt-blocks", "", "for a PPT trace: read the block table from this `FILE`, whose lines have the form BasicBlock: ID: (function, block)")
-	f.StringVar(&p.shared, "ppt-shared", "", "for a PPT trace: read the shared addresses from this `FILE` (shared_addresses.dat; default: the addresses in blocks of shared variables)")
-	f.StringVar(&p.counts, "ppt-counts", "", "for a PPT trace: compare the trace with this `FILE` (bb_counts.dat)")
-	f.StringVar(&p.bounds, "ppt-bounds", "", "for a PPT trace: compare the trace with this `FILE` (min_max_addr.dat)")
+	f.StringVar(&p.blocks, "ppt-blocks", "", "for a PPT trace, read the block table from this `FILE`, whose lines have the form \"BasicBlock: ID: (function, block)\"")
+	f.StringVar(&p.shared, "ppt-shared", "", "for a PPT trace, read the shared addresses from this `FILE` (shared_addresses.dat; default: the addresses in blocks of shared variables)")
+	f.StringVar(&p.counts, "ppt-counts", "", "for a PPT trace, compare the trace with this `FILE` (bb_counts.dat)")
+	f.StringVar(&p.bounds, "ppt-bounds", "", "for a PPT trace, compare the trace with this `FILE` (min_max_addr.dat)")
 }
 
 // readFiles parses the files whose names are the values of the options.

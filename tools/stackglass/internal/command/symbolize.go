@@ -18,7 +18,7 @@ import (
 )
 
 func addSymbols(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and source lines from this `PROGRAM` or library; PROGRAM@ADDRESS also states its load address")
+	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and source lines from this `PROGRAM` or library; PROGRAM@ADDRESS also specifies the load address")
 }
 
 // symbolize adds functions, files and lines to instructions. It reads them from the files of the
