@@ -19,7 +19,7 @@ var _ = Add(&Verb{
 	Title: "Operations, bytes, branches and calls",
 	Args: []Arg{
 		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: manual("group by this `UNIT`: program, function or block")},
-		{Name: "sort", Help: manual("sort functions or blocks by this `COLUMN`, which is named as in csv, with numbers in descending order (default: bytes)")},
+		{Name: "sort", Help: manual("sort functions or blocks by this `COLUMN`, named as in csv; numbers are in descending order (default: bytes)")},
 	},
 	Needs: alwaysNeeds(analysis.Locality | analysis.Counters),
 	Whole: true,

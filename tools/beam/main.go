@@ -37,7 +37,7 @@ var (
 	output     = flag.String("output", "", "the folder for the profiles and the report, in any file system that Beam supports")
 	analyses   = flag.String("analyses", "default", "the analyses, as in stackglass analyze")
 	sampled    = flag.String("sample", "", "analyse only a sample of each trace, as in stackglass analyze; a worker analyses each sample, because samples cannot be divided")
-	seed       = flag.Uint64("sample-seed", 0, "choose the sample with this random seed")
+	seed       = flag.Uint64("sample-seed", 0, "choose the random sample with this seed")
 	lines      = flag.String("lines", "64", "cache line sizes in bytes, separated by commas")
 	references = flag.Uint64("references", pass.DefaultReferences, "approximate number of references in a segment")
 	mostLines  = flag.Uint64("segment-lines", pass.DefaultMostLines, "approximate maximum of distinct lines in a segment; a segment with more lines is divided")

@@ -35,7 +35,7 @@ var Blocks = ask.Add(&ask.Verb{
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that --template writes"},
 		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file, as `NAME=NUMBER`, for example n=1000,density=1/8"},
 		{Name: "windows", Kind: ask.Switch, Help: "sample 1 % of each block's executions and report the error of the sampled reuse profiles"},
-		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "choose the sample with this random `SEED`"},
+		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "choose the random sample with this `SEED`"},
 		{Name: "enter", Kind: ask.List, Help: "for LLVM IR, the number of times that functions are called from outside the module, as `NAME=CALLS`, for example main=1,callback=500"},
 	},
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },

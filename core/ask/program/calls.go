@@ -22,7 +22,7 @@ var Calls = ask.Add(&ask.Verb{
 	Args: []ask.Arg{
 		{Name: "by", Default: "path", Words: []string{"path", "caller", "function"}, Help: "group by this `UNIT`: path, from callers to callees; caller, from callees to callers; or function"},
 		{Name: "function", Help: "list only the callers and the callees of the function with this `NAME`, for example multiply or app.c:multiply"},
-		{Name: "event", Help: "rank rows by this `EVENT`, which is named as in csv, for example L2_misses, bytes or instructions (default: misses of the first level)"},
+		{Name: "event", Help: "rank rows by this `EVENT`, named as in csv, for example L2_misses, bytes or instructions (default: misses of the first level)"},
 		{Name: "share", Default: "1%", Help: "leave out rows with less than this `SHARE` of the event"},
 		ask.Range,
 	},

@@ -25,7 +25,7 @@ var changeKinds = []ask.Arg{
 	{Name: "array-of-structs", Kind: ask.List, Help: "merge `ARRAYS`, for example x,y, into one array of structures"},
 	{Name: "fuse", Kind: ask.List, Help: "fuse a `LOOP` with the next loop, or fuse several consecutive loops, for example 2.1,2.2,2.3"},
 	{Name: "interchange", Kind: ask.List, Help: "interchange two `LOOPS`, for example i,j"},
-	{Name: "tile", Kind: ask.List, Help: "tile `LOOPS`, for example i=32,j=32; i=all,j=32 tiles only j, and moves its tile loop outside i"},
+	{Name: "tile", Kind: ask.List, Help: "tile these `LOOPS`, for example i=32,j=32; with i=all,j=32, only j is tiled, and the loop over its tiles moves outside i"},
 }
 
 // Loops is the verb that lists the loop nests of a run.

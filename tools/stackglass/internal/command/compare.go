@@ -52,7 +52,7 @@ func (a *app) compare() *cobra.Command {
 	f.Uint32("line", 64, "the size of a cache line in `BYTES`, a power of two from 8 to 4096")
 	c.addMachine(cmd, cacheUsage)
 	f.String("by", "", "group the totals by this `UNIT`: counters by program, function or block; sites by line, site, function or object")
-	f.StringVar(&c.sort, "sort", "", "sort by the difference of this `NUMBER`, which is named as in json")
+	f.StringVar(&c.sort, "sort", "", "sort by the difference in this `NUMBER`, named as in json")
 	addOneCore(cmd, &c.oneCore)
 	f.Uint64Var(&c.top, "top", 0, "print only the first `N` rows of each table (0: all rows)")
 	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, for example 'L1.misses.difference>1%' (may be repeated)")

@@ -89,7 +89,7 @@ func addOptions(cmd *cobra.Command, analyses bool) *readOptions {
 	f.BoolVar(&r.strict, "strict", false, "stop at the first unreadable chunk of a container, instead of skipping the chunk")
 	if analyses {
 		f.StringVar(&r.sample, "sample", "", "estimate the results from this `SAMPLE`: space=RATE or lines=COUNT (of the cache lines), time=N (one access in N), or onoff=ON/PERIOD (the first ON of each PERIOD references)")
-		f.Uint64Var(&r.seed, "sample-seed", 0, "choose the sample with this random `SEED`")
+		f.Uint64Var(&r.seed, "sample-seed", 0, "choose the random sample with this `SEED`")
 	}
 	f.StringVar(&r.memory, "memory", "", "use at most this `SIZE` of memory, for example 4GiB, and stop with a partial result if more memory is needed (default: half of the free memory)")
 	if analyses {
