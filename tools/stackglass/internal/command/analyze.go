@@ -70,7 +70,7 @@ func (a *app) analyze() *cobra.Command {
 	r.lineOptions = []string{"lines", "line"}
 	r.usual = true
 	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "run this `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (\"regular\" runs \"loops\" only if the trace compresses well)")
-	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count misses exactly in caches with these `NUMBERS` of sets: all (powers of two up to 65536) or most (all except 2, 4 and 8, which is faster)")
+	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count misses exactly in caches with these `NUMBERS` of sets: all (powers of two up to 65536) or most (faster: all except 2, 4 and 8)")
 	setCompletions(cmd, "sets", []string{"all", "most"})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE` (for several traces: to this folder)")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append the profile of a later segment of the trace")

@@ -51,7 +51,7 @@ func (a *app) compare() *cobra.Command {
 	f.StringVar(&c.on, "on", ask.Summary.Name, "compare the answers of this `VERB`: "+strings.Join(verbNames(anyVerb), ", ")+"; with options, for example \"sites by=object\"")
 	f.Uint32("line", 64, "the size of a cache line in `BYTES`, a power of two from 8 to 4096")
 	c.addMachine(cmd, cacheUsage)
-	f.String("by", "", "group the totals by this `UNIT`: counters by program, function or block; sites by line, site, function or object")
+	f.String("by", "", "group the totals by this `UNIT`: program, function or block for counters; line, site, function or object for sites")
 	f.StringVar(&c.sort, "sort", "", "sort by the difference in this `NUMBER`, named as in json")
 	addOneCore(cmd, &c.oneCore)
 	f.Uint64Var(&c.top, "top", 0, "print only the first `N` rows of each table (0: all rows)")
