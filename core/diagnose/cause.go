@@ -293,7 +293,10 @@ func (r *run) trueSharing(of *counts) {
 		if r.atomicUse(at) != notUsed {
 			f.How += " If each thread takes several pieces of work at a time, the saving approaches this value as the number of pieces grows."
 		}
-		if of.falselyAt(at) > of.lostAt(at)/2 {
+		switch mostlyFalse := of.falselyAt(at) > of.lostAt(at)/2; {
+		case mostlyFalse && r.isAtomic(at): // every thread may update every word, as in a histogram
+			f.Why = "threads update words of the same lines in turn, so each access must fetch the line from another core"
+		case mostlyFalse:
 			f.Kind = FalseSharing
 			f.Why = "threads store to different words of the same lines, so they invalidate each other's lines; the words belong to different threads in different phases of the run"
 			f.Fix = "divide the data so that no line belongs to two threads at a time: let each thread work on consecutive elements, in parts of whole lines"
