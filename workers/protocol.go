@@ -29,12 +29,13 @@
 // Answers that take long to compute, or that need rarely used code, come from a second program
 // ([AnswerHost]). The second program sends Ready, and receives a [Subject] and questions about it
 // ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several replies,
-// every reply except the last states that more replies follow. A question replaces the previous
-// question of the same name if that question has not been answered yet.
+// every reply except the last states that more replies follow. A new question replaces an earlier
+// question with the same name that has not been answered yet.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
-// kinds must pass the same test suite (workerstest), so they behave alike. Package codec encodes
-// the bodies, because reflection and JSON would add more code to the page than the whole protocol.
+// kinds of carriers must pass the same test suite (workerstest), so they behave alike. Package
+// codec encodes the bodies, because reflection and JSON would add more code to the page than the
+// whole protocol.
 package workers
 
 import (

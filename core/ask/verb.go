@@ -7,16 +7,16 @@
 //  2. A [Question] is a verb with values for its arguments and with a cache hierarchy. The notation
 //     of a question, such as "threads by=core line=64", is the same in URLs of the page and in
 //     messages to workers.
-//  3. A [Run] contains the data from which questions are answered: a profile, a module of LLVM IR
-//     or a loop-compressed trace. A run also contains functions that some answers call, for example
-//     to read files.
+//  3. A [Run] contains the data that answers are computed from: a profile, a module of LLVM IR or a
+//     loop-compressed trace. A [Run] also contains functions that some answers call, for example to
+//     read files.
 //  4. [Run.Answer] returns a [report.Document]: tables with units, facts about the input, and
 //     warnings.
 //
-// To add a verb, write a file that calls [Add]. The smallest example is windows.go. The verb's help
-// text belongs to the command, in tools/stackglass/internal/command/help. Verbs whose answers need
-// a lot of code belong in package ask/program. The WebAssembly program that the page loads first
-// then does not contain the code of these verbs.
+// To add a verb, write a file that calls [Add]. The smallest example is windows.go. The help text
+// of the verb is part of the command (tools/stackglass/internal/command/help). Verbs whose answers
+// need a lot of code belong in package ask/program. The WebAssembly program that the page loads
+// first then does not contain the code of these verbs.
 package ask
 
 import (

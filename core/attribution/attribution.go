@@ -8,16 +8,17 @@
 // sites together is known, so the sum of the misses is exact for every capacity.
 //
 // The measurement of line utilisation in a cache also counts the lines that each site fetches into
-// that cache. If the level has the capacity, associativity and line size of that cache, these exact
-// counts are used instead of the bins.
+// that cache. If the level has the same capacity, associativity and line size as the measured
+// cache, these exact counts are used instead of the bins.
 //
 // For any other set-associative level, the share of misses in each bin is the share that SDCM
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
 // hierarchy.Asker predicts for the level. If this total is smaller than the sum of the estimates,
 // the uncertain misses are scaled down. If the total is larger, the difference is added to bins
 // whose accesses may hit or miss. Any remaining misses are conflicts among a few lines, and are not
-// attributed to a site. Stack distances do not show which sites cause these misses; only an
-// analysis of that cache with --utilisation does.
+// attributed to a site. Stack distances do not show which sites cause conflict misses. If the trace
+// is analysed with --utilisation for this cache, the profile contains the exact misses of each
+// site.
 //
 // # Cores
 //
@@ -29,7 +30,7 @@
 //     certain: the first accesses of each core to a line, and the coherence misses. A miss on an
 //     invalidated line is a coherence miss if the line was still in the cache when it was
 //     invalidated, that is, if its depth on the stack was smaller than the number of lines in the
-//     cache. Otherwise, the cache had already evicted the line.
+//     cache. If the depth was larger, the cache had already evicted the line.
 //   - A cache that all cores share uses the stack of the whole trace.
 //   - A cache that only some cores share also uses the stack of the whole trace, because profiles
 //     do not contain stack distances by site for groups of cores. The misses are scaled to the
@@ -39,7 +40,7 @@
 // cores.
 //
 // For a sample of lines, the bins of sites are estimates, too. These estimates do not add up to the
-// histogram, and are scaled to the prediction in the same way. In each level, the misses of all
+// histogram, and are therefore also scaled to the prediction. In each level, the misses of all
 // sites and the remaining misses always add up to the prediction. The coherence misses of all sites
 // and the remaining coherence misses also add up to the predicted coherence misses.
 package attribution

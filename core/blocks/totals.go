@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Work contains the instructions, flops, bytes and other counters of one execution of each block,
-// counted as in package analysis/counters.
+// Work contains the counters of one execution of each block, such as instructions, flops and bytes.
+// Package analysis/counters defines these counters.
 type Work struct {
 	program *trace.Program
 	once    []profile.Counts // the work of one execution of each block

@@ -1,10 +1,11 @@
 // Package interleave merges the traces of several cores that run at the same time.
 //
 // The order in which the references of different cores would reach a shared cache is unknown, so
-// the caller chooses one of four orders. With round-robin, the cores take turns with one reference
-// each. With uniform, each reference comes from a random core (SASMM §3.3). With block, the cores
-// take turns with one basic block each. With time, the order follows simulated clocks of the cores,
-// which requires the run time of each block. Cores whose traces have ended are skipped.
+// the caller chooses one of four orders. In the order "round-robin", the cores take turns, one
+// reference at a time. In the order "uniform", each reference comes from a random core
+// (SASMM §3.3). In the order "block", the cores take turns, one basic block at a time. The order
+// "time" follows simulated clocks of the cores, which requires the run time of each block. Cores
+// whose traces have ended are skipped.
 package interleave
 
 import (

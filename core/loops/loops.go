@@ -20,8 +20,8 @@
 //     repeats the nodes before it. The repetition may be a further iteration of the preceding loop,
 //     two equal sequences or, if trip counts differ, three sequences in arithmetic progression. If
 //     the last node is a loop, the loop predicts the next records. A predicted record costs only a
-//     comparison and an addition: the Folder tracks its position in the running iteration like an
-//     odometer, and appends nothing to its lists.
+//     comparison and an addition, because the Folder only advances its position in the current
+//     iteration, like an odometer, and appends nothing to its lists.
 //  4. A record that was not predicted ends the loop. The items of the unfinished iteration become
 //     separate nodes, and the most recent inner loop continues if possible. If the complete
 //     iterations fold with the nodes before them, the unfinished iteration may belong to the
@@ -31,7 +31,8 @@
 //     site. A difference is new if it is not among the last eight differences of the site. The
 //     addresses of a wild site are stored in a list, so that the surrounding records can fold into
 //     loops. If a trace contains calls, a site can be wild for some call stacks and regular for
-//     other call stacks. Call stacks that differ only by recursion are treated as equal.
+//     other call stacks. Call stacks that differ only in the depth of a recursion are treated as
+//     equal.
 //  6. The Folder searches only a window of the most recent nodes for repetitions. Older nodes no
 //     longer change. If [Folder.Give] was called, the Folder outputs a tree whenever its nodes take
 //     too much memory, and begins a new tree. Loops of two or three iterations over leaves are
@@ -63,11 +64,12 @@
 //
 // Data-dependent trip counts, for example in sparse matrices, are not affine, so each execution of
 // a loop with such a trip count is a separate node. An inner loop may have a trip count of 0 if the
-// body also contains leaves. However, the iterations before the first execution of the inner loop
-// have a different shape. The bodies of loops are at most as long as the window. Bodies of one or
-// two nodes are found wherever they repeat. A longer body is found only if the previous iteration
-// ends at one of the four most recent positions where the same three shapes occurred as at the end
-// of the list. Without sites and PCs, no reference is wild, few records compress, and the detected
-// loops differ from the loops of the program. Package sgl therefore assigns sites to records
-// without sites before it compresses them.
+// body also contains leaves. However, iterations before the first execution of the inner loop have
+// a different shape, and do not belong to the same loop. The bodies of loops are at most as long as
+// the window. Bodies of one or two nodes are found wherever they repeat. To find a longer body, the
+// Folder compares the last three shapes of the list with earlier positions, but remembers only the
+// four most recent positions of each sequence of three shapes. The body is found only if the
+// previous iteration ends at one of these four positions. Without sites and PCs, no reference is
+// wild, few records compress, and the detected loops differ from the loops of the program. Package
+// sgl therefore assigns sites to records without sites before it compresses them.
 package loops

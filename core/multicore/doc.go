@@ -17,7 +17,7 @@
 //  4. The records of the cores are merged into one trace, in a selected order (package interleave),
 //     as if the program had been traced with one thread per core.
 //
-// [Options.Division] can select the paper's own method instead.
+// [Options.Division] can select the paper's own method of division instead.
 //
 // # Rules
 //
@@ -36,18 +36,19 @@
 //
 // Iterations (looprun.go, shape.go) are occurrences of a loop's header in the function that calls
 // the runtime to divide the loop among the threads. The header is one loop level deeper than the
-// call. It is two levels deeper if there is a loop over chunks: in static schedules with a chunk
-// size, and in all schedules in which the runtime distributes the chunks. In a single-threaded run,
-// all iterations are in one chunk. Each core executes the code before and after the iterations once
-// for each of its chunks. The loop over chunks tests whether there is another chunk. In unoptimised
-// code, the test precedes the chunk. The single-threaded run then executed the test twice: the test
-// succeeded before the only chunk, and failed after this chunk. Each core executes the successful
-// test for each of its chunks, and the failed test once. The code before a last chunk that is
-// shorter than the others begins like the failed test, up to the last block that the two tests have
-// in common, and then continues like the successful test. In a rotated loop, the test follows the
-// chunk. The single-threaded run then executed only the failed test, which is used for all tests.
-// If the loop exits at a test that is not at the end of an iteration, an iteration begins after a
-// test and includes the next test. A core without iterations skips the code before and after the
+// call. If there is a loop over chunks, the header is two levels deeper. Such a loop exists in
+// static schedules with a chunk size, and in all schedules in which the runtime distributes the
+// chunks. In a single-threaded run, all iterations are in one chunk. Each core executes the code
+// before and after the iterations once for each of its chunks. The loop over chunks tests whether
+// there is another chunk. In unoptimised code, the test precedes the chunk. The single-threaded run
+// then executed the test twice: the test succeeded before the only chunk, and failed after this
+// chunk. Each core executes the successful test for each of its chunks, and the failed test once.
+// If the last chunk is shorter than the others, the code before this chunk first follows the path
+// of the failed test, up to the last block that both tests have in common, and then follows the
+// path of the successful test. In a rotated loop, the test follows the chunk. The single-threaded
+// run then executed only the failed test, whose references are used for the successful tests, too.
+// If the loop's exit test is not at the end of an iteration, each iteration begins after one test
+// and includes the next test. A core without iterations skips the code before and after the
 // iterations if the program contains a path around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, each core executes one
@@ -56,13 +57,13 @@
 // are one iteration longer. In guided schedules, a core takes 1/(2·cores) of the remaining
 // iterations, but at least the chunk size. Dynamic and guided chunks are assigned to the core with
 // the earliest clock; of several such cores, the first is chosen. Clocks start at 0 at the
-// beginning of the loop, and count the data references of its iterations, or the cycles of blocks
-// if Order contains them. A dynamic schedule is nonmonotonic unless the program specifies
-// otherwise: each thread begins with its own part, as in a static schedule. A thread that has
-// finished its part steals chunks from the ends of other threads' parts. The initial parts are the
-// same as in a real run, but stealing depends on timing. If [Options.Schedule] is dynamic, there
-// are no initial parts: each chunk is assigned to the core with the least work. The schedule auto
-// is treated as static here, although LLVM's runtime treats auto as guided.
+// beginning of the loop. They count cycles if Order contains the cycles of each block, and data
+// references otherwise. A dynamic schedule is nonmonotonic unless the program specifies otherwise:
+// each thread begins with its own part, as in a static schedule. A thread that has finished its
+// part steals chunks from the ends of other threads' parts. The initial parts are the same as in a
+// real run, but stealing depends on timing. If [Options.Schedule] is dynamic, there are no initial
+// parts: each chunk is assigned to the core with the least work. The schedule auto is treated as
+// static here, although LLVM's runtime treats auto as guided.
 //
 // Code for one thread. Core 0 executes single, master and masked constructs; the other cores
 // execute only the test that decides which thread executes the construct. A sections construct is

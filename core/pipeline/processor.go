@@ -24,17 +24,18 @@
 //     loop overlap. There is a bound for the ports (computed exactly, with maximum flows), a bound
 //     for dispatch, and a bound for recurrences (computed exactly, as the maximum mean over the
 //     circuits of the graph). The largest bound is the predicted time, and identifies the
-//     bottleneck. If a loop is re-entered after a few iterations, its executions overlap as far as
-//     the window permits ([Body.SteadyOver]). If the addresses of two loads differ only by a
-//     constant (fields of a structure), the second load waits for the line that the first load
-//     fetches ([Options.FillWait]). Two kinds of loads are assumed not to wait: loads from
-//     structures that are accessed by an index, and loads of lines that were fetched by stores or
-//     in an earlier iteration.
+//     bottleneck. If a loop runs for only a few iterations each time that it is entered, successive
+//     executions of the loop overlap as far as the window permits ([Body.SteadyOver]). If the
+//     addresses of two loads differ only by a constant (fields of a structure), the second load
+//     waits for the line that the first load fetches ([Options.FillWait]). Two kinds of loads are
+//     assumed not to wait: loads from structures that are accessed by an index, and loads from
+//     lines that a store or an earlier iteration has fetched.
 //  5. [Processor.Runtime] sums the times of all blocks, weighted by their executions. A memory
 //     model provides the average latency of loads, the shares of accesses that cross a line, and
-//     the numbers of independent misses and of sequential lines. Independent misses and sequential
-//     lines, together with a loop's loads and stores, add lower bounds for the loop (the ECM
-//     model). In the ECM model, fetches that overlap with computation cost nothing.
+//     the numbers of independent misses and of sequential lines. The numbers of independent misses
+//     and of sequential lines, together with the loop's loads and stores, yield additional lower
+//     bounds for the loop (the ECM model). In the ECM model, fetches that overlap with computation
+//     cost nothing.
 //
 // # The target of the code
 //

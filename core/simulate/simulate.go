@@ -47,7 +47,7 @@
 //   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts. If
 //     a demand access hits in an exclusive level, the line and its modified data move to the level
 //     above. Data that is written through, or written back at the end of the trace, bypasses
-//     exclusive levels. An exclusive level must have the line size of the level above.
+//     exclusive levels. An exclusive level must have the same line size as the level above.
 //
 // The inclusion policy of the first level is ignored.
 //
@@ -78,8 +78,8 @@
 //     the value 2, and all other lines with the value 3. DRRIP chooses between SRRIP and BRRIP by
 //     set dueling. The sets are divided into at most 32 groups of consecutive sets. The first set
 //     of a group always uses SRRIP, and the last set always uses BRRIP. All other sets use the
-//     policy that has fewer misses in these dedicated sets, according to a 10-bit counter. A DRRIP
-//     cache with only one set uses SRRIP.
+//     policy that has fewer misses in these dedicated sets. A 10-bit counter compares the misses. A
+//     DRRIP cache with only one set uses SRRIP.
 //
 // Hits of any kind, including hits of prefetches and write-backs, count as uses of a line.
 //
@@ -102,8 +102,8 @@
 //
 // After an access, the prefetcher of a level may insert lines that the level does not contain:
 //
-//   - The next-line prefetcher fetches the next lines after a miss. DineroIV calls this miss
-//     prefetch, and drcachesim calls it nextline.
+//   - The next-line prefetcher fetches the next lines after a miss. DineroIV calls this prefetcher
+//     "miss prefetch", and drcachesim calls it "nextline".
 //   - The tagged prefetcher fetches the next lines after a miss, and after the first demand access
 //     to a prefetched line. The always prefetcher fetches the next lines after every access.
 //   - The adjacent prefetcher fetches, after a miss, the other line of an aligned pair of lines.
@@ -122,8 +122,9 @@
 // sub-blocks instead of lines. Demand accesses cause prefetches. With the option "chained",
 // prefetches by levels above also cause prefetches. With the option "reads", stores cause no
 // prefetches. Prefetches that miss continue to the lower levels, in which they are not demand
-// accesses. A prefetch takes no time, so it is never late. If a level or a level below it is
-// inclusive, the prefetches of the level wait until the levels above have inserted their lines.
+// accesses. A prefetch takes no time, so it is never late. If a level is inclusive, or if there is
+// an inclusive level below it, the level's prefetches wait until the levels above have inserted the
+// lines that they fetch.
 //
 // # Optimal replacement
 //
@@ -158,24 +159,24 @@
 //     its next demand access to this line is a coherence miss if the access misses. Before a cache
 //     evicts a line, the cache fills the frames that invalidations have emptied.
 //
-// A store to a modified line (M) causes no transaction. Under MESI, this also applies to an
-// exclusive line (E), which no other cache contained when the line was read. Under MSI, a line that
-// was only read is shared (S), and a store to it causes an upgrade. MSI and MESI therefore differ
-// in traffic, but never in misses. Evictions are silent, so a line may count as shared although no
-// other cache still has it.
+// A store to a modified line (M) causes no transaction. Under MESI, a store to an exclusive line
+// (E), which no other cache contained when the line was read, causes no transaction either. Under
+// MSI, a line that was only read is shared (S), and a store to it causes an upgrade. MSI and MESI
+// therefore differ in traffic, but never in misses. Evictions are silent, so a line may count as
+// shared although no other cache contains it any more.
 //
-// A miss fetches the line from the next level even if another cache contains the line. Misses to
-// lines that another cache could have supplied are counted as remote, either clean or dirty. If the
-// caches on one bus have lines of different sizes, coherence is maintained for lines of the largest
-// size.
+// A miss fetches the line from the next level even if another cache contains the line. If another
+// cache could have supplied the line, the miss is counted as remote, and as either clean or dirty.
+// If the caches on one bus have lines of different sizes, coherence is maintained for lines of the
+// largest size.
 //
 // For one private level, the misses of each core equal the misses on its coherent stack (MODELS §6.4).
 //
 // # End of the trace
 //
 // [Simulator.Finish] writes back dirty lines in the same order as DineroIV: level by level,
-// starting with the first level, then set by set, beginning with the most recently used line. The
-// writes at the end are counted separately, in Flush.
+// starting with the first level, then set by set, beginning with the most recently used line. These
+// writes at the end of the trace are counted separately, in the field Flush.
 package simulate
 
 import (

@@ -1,18 +1,18 @@
-// Package stack computes LRU stack distances: for each access to a cache line, the number of
-// distinct other lines accessed since the last access to it (MODELS §1). In a fully associative LRU
-// cache of C lines, exactly the accesses with a distance below C hit, so one pass covers every
-// capacity (Mattson, Gecsei, Slutz and Traiger, 1970).
+// Package stack computes LRU stack distances: for each access to a cache line, the number of other,
+// distinct lines that were accessed since the previous access to this line (MODELS §1). In a fully
+// associative LRU cache of C lines, exactly the accesses with a distance below C hit, so one pass
+// covers every capacity (Mattson, Gecsei, Slutz and Traiger, 1970).
 //
 // [Exact] is the model that computes only distances. [Exact] keeps the stack in two parts:
 //
 //  1. The topmost 16 lines are in an array, in LRU order. Most accesses of real programs hit in
 //     this array. A linear search shifts the entries that precede the hit, and the distance is the
 //     position of the hit.
-//  2. A line that falls off the array is assigned a timestamp. Below the array, the LRU order is
-//     the order of the timestamps. When a line below the array is accessed again, its distance is
-//     16 plus the number of live stamps that are newer than the line's stamp. A hash table
-//     (table.go) maps the line to its stamp. A bitmap of live stamps with a tree of prefix counts
-//     (stamps.go) counts the newer stamps in a small, fixed number of steps.
+//  2. A line that falls off the array is assigned a timestamp, called its stamp. Below the array,
+//     the LRU order is the order of the timestamps. When a line below the array is accessed again,
+//     its distance is 16 plus the number of live stamps that are newer than the line's stamp. A
+//     hash table (table.go) maps the line to its stamp. A bitmap of live stamps with a tree of
+//     prefix counts (stamps.go) counts the newer stamps in a small, fixed number of steps.
 //
 // Searching the array requires no hash table. Accesses that miss the array are queued, and
 // processed in bursts. A burst first touches the slots of its lines in the hash table, so that
@@ -31,8 +31,8 @@
 // [Sets] also covers set-associative caches. For every number of sets from 2^0 to 2^16, [Sets]
 // computes the depth at which each access finds its line in its set (MODELS §4; Hill and Smith,
 // 1989, call this all-associativity simulation). With 2^a sets, two lines are in the same set if
-// the last a bits of their line numbers agree. The largest such a is the number of trailing zeros
-// in the XOR of the two line numbers.
+// the last a bits of their line numbers agree. The largest value of a with this property is the
+// number of trailing zeros in the XOR of the two line numbers.
 //
 //  1. For a line in the top array, the lines above it are known. Each line above adds one to the
 //     depth for every number of sets for which both lines are in the same set. One addition to a
@@ -46,10 +46,10 @@
 //     all following lists. If every line has a stamp, the lists are instead updated at each access,
 //     and one visit to a list counts and moves the line.
 //
-// [Coherent] computes the same depths for one of several cores if other cores' stores invalidate
-// lines (MODELS §6.4). [Shelved] supports more lines than fit in memory, because it writes lines to
-// a spill store ([Shelf]). Segments of the trace are analysed in memory, and [Shelved] appends
-// their results one by one (MODELS §9).
+// [Coherent] computes the depths within sets for one of several cores, if stores by other cores
+// invalidate lines (MODELS §6.4). [Shelved] writes lines to a spill store ([Shelf]), and therefore
+// supports more lines than fit in memory. Segments of the trace are analysed in memory, and
+// [Shelved] appends their results one by one (MODELS §9).
 //
 // The method of counting live timestamps with a tree is from Bennett and Kruskal (1975) and Olken
 // (1981). The tests compare every model with reference implementations.

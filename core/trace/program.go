@@ -122,7 +122,7 @@ const (
 	Synthetic
 )
 
-// Op is the number of instructions in a block that have the same opcode and type.
+// Op counts the instructions of a block that have a given opcode and type.
 type Op struct {
 	Opcode string // LLVM opcode: "fadd", "load", "br", "call", "icmp", ...
 	// type of the result, or of the stored or compared value: "double", "<4 x float>", "i32"

@@ -59,9 +59,10 @@ func TestDiagnosis(t *testing.T) {
 	p.takeScreenshots("diagnosis-machine")
 }
 
-// TestDiagnosisOfDroppedTrace checks the diagnosis of a trace that “stackglass cc” recorded and
-// that is dropped together with its source file. After a single pass, the page must show the first
-// finding with its source line, without any click. A key press expands the facts below the finding.
+// TestDiagnosisOfDroppedTrace records a trace with “stackglass cc”, drops the trace and its source
+// file on the page together, and checks the diagnosis. After a single pass, the page must show the
+// first finding with its source line, without any click. A key press expands the facts below the
+// finding.
 func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -22,7 +22,7 @@
 //
 // Most tests use the page that the command serves. hostings_test.go tests the other ways to serve
 // the page: a static host without headers, Cloudflare's runtime, the unzipped archive and the
-// single file. For each of these ways, TestPolicy uses every feature of the page.
+// single file. TestPolicy uses every feature of the page in each of these ways.
 //
 // Environment variables: STACKGLASS_PROGRAM is the path of the command to test (default
 // bin/stackglass), STACKGLASS_CHROMIUM is the path of the browser, and STACKGLASS_DATA is the

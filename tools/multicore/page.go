@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed" // embeds the texts of the page
+	_ "embed" // embeds the text of the report
 	"fmt"
 	"io"
 	"math"
@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/oracle/validate"
 )
 
-// These are the texts of the page.
+// These files contain the report's text.
 var (
 	//go:embed text/intro.md
 	intro string

@@ -14,7 +14,7 @@
 //	pipelines scaling              prints run times with larger inputs, as predicted from small
 //	                               inputs and as measured on this machine
 //
-// Run it in the root folder of the repository.
+// Run this command in the root folder of the repository.
 package main
 
 import (

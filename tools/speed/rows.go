@@ -37,7 +37,8 @@ var groups = map[string]func(p *program) bool{
 	"threads, demo":  func(p *program) bool { return p.name == "team of 4" || p.kind == "demo" },
 }
 
-// traced reports whether all questions except those for the tab are measured for a program.
+// traced reports whether a program has measurements for every question, except the questions about
+// the browser tab (see inTab).
 func (p *program) traced() bool { return p.kind != "memory" && p.kind != "demo" }
 
 func cpu(c cost) float64      { return c.cpu }

@@ -1,5 +1,5 @@
 // Package state computes everything that the page shows, in plain Go: the view of a profile with
-// findings, bins, curves and tables; the texts about a run and the list of stored analyses; the
+// findings, bins, curves and tables; the descriptions of a run and of the stored analyses; the
 // URL's hash; and the format of numbers.
 //
 // The package depends on neither the browser nor Vugu, so native tests cover everything that a

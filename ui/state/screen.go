@@ -453,9 +453,10 @@ func (s Screen) Toggle(chart string) Screen {
 	return s
 }
 
-// ToggleCapacity adds a cache size to the chart of misses over time, or removes it. The parameter "shown" lists the
-// capacities that are shown now. If there would be more than [MaxLines] capacities, the first
-// capacity is hidden. The last remaining capacity cannot be hidden.
+// ToggleCapacity adds a cache size to the chart of misses over time, or removes it if it is already
+// shown. The parameter "shown" lists the capacities that are currently shown. If there would be more
+// than [MaxLines] capacities, the first capacity is hidden. The last remaining capacity cannot be
+// hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int
 	found := false

@@ -1,6 +1,6 @@
 //go:build !js
 
-// App is the program of the page. It builds for js/wasm only.
+// App is the program of the page. App builds for js/wasm only.
 package main
 
 func main() {}

@@ -1,6 +1,6 @@
 //go:build js && wasm
 
-// App is the program of the page. It connects package ui to the browser, and renders the
+// App is the program of the page. App connects package ui to the browser, and renders the
 // components. In a worker, the same program is the host that runs analyses, because one program for
 // both tasks is a third smaller than two programs.
 package main

@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Package host runs analyses in a web worker. It connects a workers.Host to the browser: the host
-// communicates by postMessage, reads local files, and stores results in IndexedDB.
+// Package host runs analyses in a web worker. The package connects a workers.Host to the browser:
+// the host communicates by postMessage, reads local files, and stores results in IndexedDB.
 //
 // A worker runs one analysis at a time. WebAssembly memory never shrinks, so the page ends the
 // worker after an analysis, and starts a new worker for the next analysis.

@@ -10,8 +10,8 @@
 // numbers. The body is an ArrayBuffer, which is transferred in a tenth of a millisecond, regardless
 // of its size. The attachment is cloned; cloning a File does not copy its bytes. The worker's
 // bootstrap script, wasm/worker/worker.js, sends a second kind of message, with the fields exited
-// (the exit code) and why (the first line of the program's last output). This message is necessary
-// because the page receives no event if a Go program runs out of memory and ends.
+// (the exit code) and why (the first line of the program's last output). The second kind of message
+// is necessary because the page receives no event if a Go program runs out of memory and ends.
 //
 // Event handlers run while the program's goroutines are waiting, so a handler that waits for a
 // goroutine would never return. The handlers here only put messages into mailboxes, which never

@@ -2,8 +2,8 @@
 // the block entries that a trace contains. Package blocks computes execution counts from these edge
 // counts (MODELS §12).
 //
-// A record of the trace states only that a thread entered a block. To find the edge that led to
-// this block, the analysis keeps a call stack for each thread, with the latest block of every
+// A record of the trace states only that a thread entered a block. To find the edge that led to the
+// entered block, the analysis keeps a call stack for each thread, with the latest block of every
 // active invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
@@ -11,15 +11,15 @@
 //     (In the trace, the return precedes the entry of the tail-called function.) Otherwise, the
 //     caller is unknown: the function is a callback, the start of a thread, or a signal handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
-//     the edge between these two blocks is counted. If several edges lead from the latest block to
-//     this block, the first edge is counted.
+//     the edge between these two blocks is counted. If the latest block has several edges to the
+//     entered block, the first edge is counted.
 //  3. A block that returns ends the invocation to which it belongs. A tail call also counts as a
 //     return, whether or not the called function returns.
 //  4. Otherwise, at least one invocation has ended without a return. The entered block, for example
 //     a landing pad, belongs to the topmost invocation whose latest block lists the entered block
-//     as a successor. If there is no such invocation, or if the entered block follows a call to
-//     setjmp, the entered block belongs to the topmost invocation of its function and counts as
-//     resumed. All invocations above this invocation on the stack have ended.
+//     as a successor. If no invocation qualifies, or if the entered block follows a call to setjmp,
+//     the entered block belongs to the topmost invocation of its function and counts as resumed.
+//     All invocations above that invocation on the stack have ended.
 //  5. If the block's function has no active invocation, the block counts as resumed, and all
 //     invocations of the thread end. Blocks without an active invocation occur if a trace begins in
 //     the middle of a run, or if a program switches stacks.
@@ -34,7 +34,7 @@
 // whole trace. In recursive code, after a jump that the tables do not declare, a block may belong
 // either to an invocation that began in the segment or to an earlier invocation. A segment that
 // contains such a jump cannot be appended (ErrTorn). Segments cannot be joined if the joined run
-// might have more call paths than a run can distinguish (ErrManyPaths).
+// might exceed the maximum number of call paths (ErrManyPaths).
 package branches
 
 import (

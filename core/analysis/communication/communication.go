@@ -2,8 +2,8 @@
 // (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
 // A granule is a word of 8 bytes, a line, or a page of 4,096 bytes. The source of a reference to a
-// granule is the last thread that wrote the granule. If this thread itself makes the reference, the
-// reference has no source. The package counts
+// granule is the last thread that wrote the granule. A reference by the thread that last wrote the
+// granule has no source. The package counts
 //
 //   - events: every load or store that has a source;
 //   - transfers: for each value, the first load by each thread that did not write the value. A
@@ -26,7 +26,7 @@
 //
 // False sharing costs time because it causes false misses. A false miss is a false event that
 // misses in a cache of any size, because another thread's store invalidated the line. If a falsely
-// shared line has no false misses, its threads used it one after another.
+// shared line has no false misses, the threads used the line one after another.
 //
 // # Method
 //

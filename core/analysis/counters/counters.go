@@ -11,30 +11,33 @@
 //
 // The package computes the counts in three steps:
 //
-//  1. Consume counts each block that is entered. If only instruction counts are requested (see
-//     [New]), Consume counts the references of each site instead, because readers are faster if
-//     they need not report every block entry. The first site of a block makes one reference each
-//     time the block is entered, so entries are then counted only for blocks without sites. For
-//     records that contain a length (ranges, masked vectors), Consume also adds up the bytes.
+//  1. Consume counts how often each block is entered. If only instruction counts are requested (see
+//     [New]), Consume counts the references of each site and derives the block entries, because
+//     readers are faster if they need not report every entry. This is possible because the first
+//     site of a block makes one reference each time the block is entered. Only entries of blocks
+//     without sites are then counted directly. For records that contain a length (ranges, masked
+//     vectors), Consume also adds up the bytes.
 //  2. Result multiplies these counts by the instruction counts of each block. If a basic block was
-//     split, Result combines its parts. Finally, it adds up the results by basic block, function
+//     split, Result combines its parts. Finally, Result adds up the counts by basic block, function
 //     and opcode.
 //  3. On request, the accesses to each byte are counted (touched.go). From these counts, the
 //     package computes the unique bytes of the program and of each function, and the smallest
 //     number of bytes that receive 5 %, 10 %, … of all accesses.
 //
-// A trace without blocks shows only the counts of references (loads, stores and their bytes, by
-// size), the unique bytes and the memory usage.
+// If a trace has no blocks, the package reports only the counts of references (loads, stores and
+// their bytes, by size), the unique bytes and the memory usage.
 //
 // # Definitions
 //
 // Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
-//   - Loads, stores: references of these kinds. A modify (an atomic exchange) counts as one load
-//     and one store (MODELS §1). Each access adds the size of its data type to the bytes. A masked
-//     vector access counts once for each sequence of adjacent active lanes.
-//   - Moves and sets: calls to memcpy or memmove (moves) and to memset (sets), and their bytes. As
-//     in Byfl, moves and sets do not count as loads or stores.
+//   - Loads and stores: the number of references of each of these two kinds. A modify (an atomic
+//     exchange) counts as one load and one store (MODELS §1). Each access adds the size of its data
+//     type to the bytes. A masked vector access counts once for each sequence of adjacent active
+//     lanes.
+//   - Moves and sets: the number of calls to memcpy and memmove (moves) and to memset (sets), and
+//     the number of bytes that these calls write. As in Byfl, moves and sets do not count as loads
+//     or stores.
 //   - Flops: fadd, fsub, fmul, fdiv, frem and fneg count as one each, fma and fmuladd as two. Byfl
 //     also counts floating-point comparisons and conversions as flops; this package counts them as
 //     "other floating-point operations" (FloatOther). Byfl counts fused operations as calls. Square
@@ -47,9 +50,9 @@
 //     index of a getelementptr. Neither Byfl nor this package counts phi, bitcast, freeze or
 //     landingpad instructions, which cost nothing.
 //   - Operation bits: the total width, in bits, of the operands and results of all floating-point
-//     and integer operations. Flop bits: the total width of the operands and results of flops only.
-//     Byfl does not count constant operands. This package counts all operands, because the trace's
-//     tables do not show which operands are constant.
+//     and integer operations. Flop bits: the same total, but only for flops. Byfl does not count
+//     constant operands. This package counts all operands, because the trace's tables do not show
+//     which operands are constant.
 //   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr
 //     count as "conditional or indirect". Returns are ret and resume.
 //   - Calls: call and invoke, except for intrinsics. A function's invocations are the executions of
@@ -59,10 +62,10 @@
 //     vector instructions by the number of lane operations. In this package, the numerator also
 //     counts lane operations.)
 //   - Instructions: the executed instructions of LLVM IR.
-//   - Unique bytes: bytes that a function's own code touched at least once, including ranges.
-//     References without a size count as one byte.
+//   - Unique bytes: the number of distinct bytes that a function's own code touches, including the
+//     bytes of ranges. References without a size count as one byte.
 //   - Memory usage: the smallest number of bytes that receive a given share of all accesses. Byfl
-//     reports the memory usage for other shares than this package.
+//     reports the memory usage for a different list of shares.
 //
 // Blocks are counted when they are entered. If references at the beginning or at the end of a trace
 // are not analysed, the first and the last block of each thread may be incomplete. An incomplete

@@ -8,8 +8,9 @@
 // the whole trace. The result therefore does not depend on how the trace is divided.
 //
 // The regions that are open at the beginning of a segment are unknown. Depths in a segment are
-// therefore relative to the depth at the beginning of the segment, and can be negative. The segment
-// also lists where the regions that were open at its beginning end.
+// therefore relative to the depth at the beginning of the segment, and can be negative. For each
+// region that was open at the beginning of the segment, the segment also records the position of
+// the region's end.
 package regions
 
 import (

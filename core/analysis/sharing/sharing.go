@@ -1,6 +1,7 @@
-// Package sharing computes stack distances for the private and the shared caches of several cores,
-// in the four ways of MODELS §6, which are called views here. For each view, the package maintains
-// LRU stacks and counts all stack distances, both in the whole stack and within sets.
+// Package sharing computes stack distances for the private and the shared caches of several cores.
+// The distances are computed in the four ways that MODELS §6 describes, which are called views
+// here. For each view, the package maintains LRU stacks and counts all stack distances, both in the
+// whole stack and within sets.
 //
 //  1. Threads are assigned to cores: one core per thread, or the groups that the user chooses
 //     (cores.go). Cores that share a cache form a domain. One domain always contains all cores.
@@ -8,23 +9,24 @@
 //     cores. View 2, the concurrent stack, therefore costs no additional time.
 //  3. A directory (directory.go) records, for every line, which cores have a copy, which core
 //     accessed the line last, and the time of this access. The directory detects stores that
-//     invalidate other cores' copies. The directory also detects accesses to lines that another
-//     core accessed last; Anger's model counts these accesses separately (MODELS §6.3).
+//     invalidate other cores' copies. The directory also detects accesses to a line that a
+//     different core accessed last, because Anger's model counts these accesses separately
+//     (MODELS §6.3).
 //  4. Each core has two stacks: one for view 1, and one for view 4, in which invalidated lines
 //     leave holes (stack.Coherent). Every other domain has its own stack and directory.
-//  5. The distances of each access on the private and on the concurrent stack are compared to
-//     determine Wu and Yeung's dilation, overlap and interception (MODELS §6.6; SASMM §2.3;
-//     directory.go).
+//  5. For each access, the distance on the private stack is compared with the distance on the
+//     concurrent stack. The comparison shows Wu and Yeung's dilation, overlap and interception
+//     (MODELS §6.6; SASMM §2.3; directory.go).
 //  6. A [Follower] receives, batch by batch, the depth of every access on the coherent stack of its
 //     core. Package sites counts these depths by source location.
 //
 // A trace with one core needs no additional time. As long as only one core has accessed memory, the
-// stack of the whole trace is also the stack of this core. When a second core appears, the analysis
-// takes over the counts of this stack.
+// stack of the whole trace is also the stack of this core. When a second core appears, the first
+// core's counts are copied from the stack of the whole trace.
 //
-// Segments of a trace are joined exactly (append.go), even if each segment has only one core. A
-// segment therefore records everything that depends on earlier records (segment.go): first touches
-// by core, accesses after an invalidation, and stores.
+// Segments of a trace are joined exactly (append.go), even if each segment contains references of
+// only one core. A segment therefore records everything that depends on earlier records
+// (segment.go): first touches by core, accesses after an invalidation, and stores.
 package sharing
 
 import (

@@ -10,14 +10,15 @@
 //     trace. The misses of a site in a fully associative LRU cache are exact if the capacity is a
 //     bin boundary. Package attribution estimates the misses for other capacities.
 //   - the strides: the address of each reference minus the previous address of the same site in the
-//     same thread. A stride is zero, unit (the next bytes up or down), constant (the same as the
-//     previous stride), or irregular. The first stride of a site counts as irregular.
+//     same thread. A stride is zero, unit (to the adjacent bytes in either direction), constant
+//     (equal to the previous stride), or irregular. The first stride of a site counts as irregular.
 //   - on request, the line utilisation in chosen LRU caches: the bytes of a fetched line that are
 //     used before the line misses again or the trace ends, attributed to the site that fetched the
 //     line. The misses of each site in the chosen caches are therefore exact, even for
 //     set-associative caches.
 //   - on request, for distances of 16 or more, the sites that made the previous access to the same
-//     line. Kulkarni (section 4.1.1) calls this "what was executed between use and reuse".
+//     line. Kulkarni (section 4.1.1) calls this information "what was executed between use and
+//     reuse".
 //
 // If the trace has several cores, accesses are also counted on the coherent stack of their core
 // (cores.go; package sharing). Three kinds of accesses are counted: a core's first accesses to
@@ -25,26 +26,28 @@
 // other accesses, by their depth. From these counts, the misses of each site in private caches can
 // be computed. corelines.go measures line utilisation in private caches.
 //
-// The same results, except strides, are reported for data objects:
+// All of these results except strides are also reported for data objects:
 //
 //   - heap blocks, by allocation site, from their allocation to their release;
 //   - global variables with an address;
-//   - local variables, by name if the code names the accessed variable. Local arrays and structures
-//     are also found by address, from the function's entry until their memory is allocated again.
-//     Every other access to a stack is attributed to one object, the stack of the thread;
+//   - local variables, by name if the code names the accessed variable. Accesses to local arrays
+//     and structures are also recognised by address, from the entry of the function until the
+//     memory is reused. Every other access to a stack is attributed to one object, the stack of the
+//     thread;
 //   - all other data, as one object.
 //
-// If only part of a trace is analysed, blocks that were allocated earlier belong to the object for
-// all other data. Mergeable profiles do not distinguish heap blocks, because a segment does not
-// contain the allocations of earlier heap blocks.
+// If only part of a trace is analysed, heap blocks that were allocated before this part belong to
+// the object for all other data. Mergeable profiles do not distinguish heap blocks, because a
+// segment does not contain the allocations of earlier heap blocks.
 //
 // # Method
 //
 // Consume reads references and allocations in order. Consume finds the site and the object of each
 // reference, and assigns a number to each pair of a site and an object. Successive references of a
 // site usually belong to the same pair, because their addresses lie in the same object. Package
-// locality then divides the same references into line accesses with distances, and Follow counts
-// the distances by pair. The results of sites and objects are sums over pairs.
+// locality then divides these references into line accesses, and computes the distance of each
+// access. Follow counts the distances by pair. The results of sites and objects are sums over
+// pairs.
 //
 // MODELS §1 defines how fetches, modifies and ranges are counted. Segments are joined as in
 // MODELS §9 (state.go).

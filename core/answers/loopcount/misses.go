@@ -1,5 +1,5 @@
 // Package loopcount counts cache misses in the loops of a loop-compressed trace, before and after
-// changes to the code, for the commands loops and diagnose.
+// changes to the code, for the commands "loops" and "diagnose".
 package loopcount
 
 import (

@@ -31,8 +31,8 @@
 //
 // The results are only averages: overlapping accesses, prefetches, write-backs and the bandwidth of
 // buses are not modelled. Exclusive levels, and levels with other replacement policies, are treated
-// as non-exclusive LRU levels. For the trace of a whole run, package hierarchy models more of these
-// details.
+// as non-exclusive LRU levels. If the trace of a whole run is available, package hierarchy models
+// more of these details.
 package memory
 
 import (

@@ -2,22 +2,22 @@
 // was not run, from runs with two or three small inputs (MODELS §17). Santhi and Chennupati
 // (Compute Node Models, LA-UR-17-20754, part 2) compute new counts N_i for a larger input from new
 // branch probabilities, but do not change the reuse profiles P(Δ|BB_i). This package predicts both
-// the counts and the profiles from the changes between runs.
+// the counts and the profiles, from the differences between the runs.
 //
 // # Counts
 //
 // In an affine program, the number of executions of a block is a polynomial in the input's
 // parameters (as long as trip counts have the same remainder modulo the unrolling factor). If there
-// are only a few runs, many polynomials fit them. The polynomial with the shortest description is
-// chosen (Rissanen, Modeling by shortest data description, 1978):
+// are only a few runs, many different polynomials fit their counts. The polynomial with the
+// shortest description is chosen (Rissanen, Modeling by shortest data description, 1978):
 //
 //  1. All sums of up to four monomials are tried. A sum must fit every run exactly, with rational
 //     coefficients.
 //  2. The length of a description is the number of bits that encode the coefficients and the choice
 //     of monomials. A description must be shorter than the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
-//     [Law.Checked] is the number of additional runs. If a polynomial has as many terms as there
-//     are runs, it is not checked, and a caveat says so.
+//     [Law.Checked] is the number of runs in excess of the number of coefficients. If a polynomial
+//     has as many terms as there are runs, it cannot be checked, and the result contains a caveat.
 //
 // Counts without such a polynomial are assumed to depend on data. A least-squares fit yields a
 // power law or, if there are more than two runs and the fit is better, a + b log n or a n + b n log
@@ -31,11 +31,10 @@
 // count of each class must have a checked polynomial. If the distances cannot be divided in this
 // way, they form a single class. A law is fitted to each of 512 quantiles of a class, because each
 // quantile in one run corresponds to the same quantile in all other runs. The law of a quantile is
-// a polynomial that fits the runs exactly, a constant, a sum of two monomials, or a power law. Sums
+// a polynomial that fits all runs exactly, a constant, a sum of two monomials, or a power law. Sums
 // and power laws must fit within 2 % (12.5 % if distances are binned). A quantile without such a
-// law keeps its value from the largest run. Such a quantile lies where two classes of distances
-// meet, and the shares of the classes change from run to run. Finally, the predicted quantiles are
-// sorted.
+// law keeps its value from the largest run. This happens where two classes of distances meet if the
+// shares of the classes change from run to run. Finally, the predicted quantiles are sorted.
 //
 // # Programs
 //

@@ -5,8 +5,9 @@
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. These changes modify
-//     the addresses of leaves, which must remain affine. If the addresses would not be affine, the
-//     change cannot be applied, and the error contains the reason.
+//     the addresses of leaves, which must remain affine functions of the loop iterations. If an
+//     address would no longer be affine, the change cannot be applied, and the error contains the
+//     reason.
 //  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest, and returns the best changes.
@@ -17,7 +18,8 @@
 // # Legality
 //
 // The package cannot check whether a changed program would still compute the same result, because a
-// trace does not contain this information. [Change.Illegal] states when a change would be illegal.
+// trace does not contain the necessary information. [Change.Illegal] states when a change would be
+// illegal.
 //
 // # Sources
 //

@@ -118,7 +118,7 @@ func (e *engine) runTop(f *form, b *block, p []uint64, at int) (made uint64) {
 }
 
 // runShort runs a short loop over references. The argument "at" is the index of the loop's first
-// counter. If this index is negative, accesses are counted by reference.
+// counter. If this index is negative, accesses are counted separately for each reference.
 func (e *engine) runShort(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]

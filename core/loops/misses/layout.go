@@ -21,7 +21,7 @@ type layout struct {
 	flats  []flatReference
 	bytes  []uint32 // size in bytes, by reference; 0 for an event
 
-	many    bool      // whether short top-level loops are counted by reference
+	many    bool      // whether accesses in short top-level loops are counted separately for each reference
 	tops    []topLoop // top-level loops that are counted node by node
 	loops   []*block  // the block of each loop in tops
 	nodes   int       // number of counters of nodes; these counters precede the counters of references
@@ -66,7 +66,7 @@ type flatReference struct {
 }
 
 const (
-	maxTop      = 1 << 18 // number of top-level nodes above which short loops are counted by reference
+	maxTop      = 1 << 18 // if there are more top-level nodes, accesses in short loops are counted separately for each reference
 	shortLoop   = 64      // maximum number of references that a short loop makes
 	farStep     = 1 << 56 // minimum size of a large step; the sum of shortLoop smaller steps is less than 2^64 bytes
 	useInterval = 16      // if there are many nodes, uses are counted only in every useInterval-th node

@@ -10,33 +10,34 @@
 //     counts of the second iteration also apply to all later iterations.
 //  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022)
 //     detects that the cache state equals the state some iterations earlier, except that lines have
-//     moved together with their references. The next iterations then repeat these iterations at
-//     shifted addresses. To skip the remaining periods of the loop, the increments of the counters
-//     and the movements of the lines are multiplied by the number of skipped periods.
-//  4. Cold misses are first touches of a line. Capacity misses are the misses, except cold misses,
-//     of a fully associative cache with the same number of lines. The number of conflict misses is
-//     the total number of misses minus the number of cold and capacity misses, and may be negative
-//     (MODELS §4).
+//     moved together with their references. The following iterations then repeat the iterations
+//     between the two states at shifted addresses. To skip the remaining periods of the loop, the
+//     increments of the counters and the movements of the lines are multiplied by the number of
+//     skipped periods.
+//  4. Cold misses are first touches of a line. Capacity misses are the misses of a fully
+//     associative cache with the same number of lines, not counting cold misses. The number of
+//     conflict misses is the total number of misses minus the number of cold and capacity misses,
+//     and may be negative (MODELS §4).
 //
 // # When warping is sound
 //
-// Every reference r of a loop moves by d(r) bytes per iteration. References to one array with equal
-// d form a class. The regions of a class contain all lines that the class touches between the older
-// of the two compared iterations and the last skipped iteration. A jump, which skips iterations,
-// ends before the regions of two classes would overlap.
+// Every reference r of a loop moves by d(r) bytes per iteration. References to the same array that
+// move by the same distance d form a class. The regions of a class contain all lines that the class
+// touches between the older of the two compared iterations and the last skipped iteration. A jump,
+// which skips iterations, ends before the regions of two classes would overlap.
 //
 //   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
-//   - Two states match under two conditions. First, consider a line of the older state that is in a
-//     region of a class. At the same position, the newer state must contain this line moved by d,
-//     and the moved line must be in a region of the same class. Second, every other line must be at
-//     the same position in both states. If the moved line were outside the regions of its class,
-//     references to a different array could hit it after the jump, and the counts would be silently
-//     wrong.
+//   - Two states match under two conditions. First, if a line of the older state is in a region of
+//     a class, the newer state must contain the line moved by d at the same position, and the moved
+//     line must be in a region of the same class. Second, every other line must be at the same
+//     position in both states. If the moved line were outside the regions of its class, references
+//     to a different array could hit it after the jump, and the counts would be silently wrong.
 //
 // Under these conditions, the movement is a one-to-one mapping of all lines that are in the cache
 // or are accessed before the end of the jump, and it maps sets to sets. LRU does not depend on line
-// numbers. The hits and misses are therefore the same, and the victims are the moved lines.
+// numbers. After the movement, the same accesses therefore hit and miss as before, and each victim
+// is the moved counterpart of an earlier victim.
 //
 // # When trip counts vary
 //
@@ -45,19 +46,19 @@
 // offset in its line and in the same set. The number of periods that an inner loop skips grows by
 // the same amount from block to block. If a few consecutive blocks are alike, the last block of the
 // loop is simulated from a state that is extrapolated from the states between the blocks. If the
-// last block is like the first blocks, all blocks in between are, too. The counts of a block are
-// then a polynomial in the number of the block, and the first blocks determine this polynomial. The
-// degree of the polynomial is at most the number of nested loops.
+// last block is also like the first blocks, all blocks in between are alike, too. The counts of a
+// block are then a polynomial in the number of the block, and the first blocks determine this
+// polynomial. The degree of the polynomial is at most the number of nested loops.
 //
 // Blocks are alike under three conditions. First, the simulation makes the same decisions in each
 // block. Second, the touched lines, the states and the numbers of periods are in arithmetic
-// progression from block to block. Third, sorting the lines that may be in the cache at the same
-// time, and the bounds of the regions, by address yields the same order in each block. Each line is
-// an affine function of the number of the block. Two lines that have the same order in the first
-// and the last block therefore have the same order in all blocks in between. Two different lines
-// therefore never become the same line, and LRU depends only on which lines are the same. For the
-// same reason, all jumps within a block are sound if they are sound in the first and the last
-// block. If the last block does not meet the three conditions, an earlier block is tried.
+// progression from block to block. Third, the lines that may be in the cache at the same time, and
+// the bounds of the regions, have the same order of addresses in each block. Each line is an affine
+// function of the number of the block. Two lines that have the same order in the first and the last
+// block therefore have the same order in all blocks in between. Two different lines therefore never
+// become the same line, and LRU depends only on which lines are the same. For the same reason, all
+// jumps within a block are sound if they are sound in the first and the last block. If the last
+// block does not meet the three conditions, an earlier block is tried.
 //
 // # Differences
 //

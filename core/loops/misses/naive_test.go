@@ -17,7 +17,7 @@ type naive struct {
 	seen  map[trace.Line]bool
 	nodes []Counts
 	out   []uint64
-	loose bool // whether accesses are counted by reference
+	loose bool // whether accesses are counted separately for each reference
 }
 
 func newNaive(l *layout, c Cache) *naive {

@@ -13,9 +13,9 @@
 //     cache model yields P(h|D). [Of] computes the mean over all caches of a level and the
 //     access-weighted ratio, with confidence intervals and sample sizes.
 //
-// In a prediction (package predict), blocks are weighted by their counted accesses unless the
-// equations are selected. The weights from the equations approximate the counted accesses. With
-// counted accesses, the only errors are the sampling error and the error of the stack distance
+// In a prediction (package predict), blocks are weighted by their counted accesses unless the user
+// selects the paper's equations. The weights from the equations approximate the counted accesses.
+// With counted accesses, the only errors are the sampling error and the error of the stack distance
 // cache model.
 //
 // For a larger input, package larger predicts the counts. Package larger either keeps the profiles
@@ -31,7 +31,7 @@
 //     are parallel, the probabilities sum to 1/2 + (1/8)/(5/8) = 0.70. Core 0 executes the serial
 //     blocks and a share of the parallel blocks, so both equations must have the second
 //     denominator. The other cores execute only parallel blocks, so the weights of these cores sum
-//     to one with the denominator Σ_par/m. The authors' program also uses these denominators
+//     to one with the denominator Σ_par/m. The authors' program also uses these two denominators
 //     (reuse_profile_bb_i_shared_mem_…V8-all.py).
 //   - The equations do not specify which core they describe. [Printed] assigns serial blocks only
 //     to core 0, because the other cores have no windows of these blocks, and Algorithm 3 returns
@@ -48,7 +48,7 @@
 //   - A call ends a window. The code after the call is a separate block ([trace.Block]).
 //   - A parallel block that ran once in the trace is executed by every core. Eq. 3, however,
 //     assigns N_i/m executions to each core. The error of eq. 3 is small for large counts. The
-//     weights that [Stack.Counted] returns do not have this error.
+//     weights that [Stack.Counted] returns are exact.
 //
 // # Confidence intervals
 //

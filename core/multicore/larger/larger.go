@@ -18,13 +18,13 @@
 // # Assumptions
 //
 // Runs with the larger input take the same paths through the code. Each core's share of the work
-// continues to grow as it grew between the small runs. Predictions are less accurate if the input
-// sizes leave different remainders when they are divided by the number of cores. [Level.Kept]
-// assumes that distances within a block do not depend on the input. This assumption is correct for
-// near reuse (other elements of the same line, or a row that is small for both inputs), but not for
-// arrays that are traversed repeatedly. If an array fitted in the cache in the small run, its
-// accesses are predicted to hit. Coherence is not modelled, and lines are assumed to be spread over
-// sets at random.
+// changes with the input size in the same way as between the small runs. Predictions are less
+// accurate if the input sizes leave different remainders when they are divided by the number of
+// cores. [Level.Kept] assumes that distances within a block do not depend on the input. This
+// assumption is correct for near reuse (other elements of the same line, or a row that is small for
+// both inputs), but not for arrays that are traversed repeatedly. If an array fitted in the cache
+// in the small run, its accesses are predicted to hit. Coherence is not modelled, and lines are
+// assumed to be spread over sets at random.
 package larger
 
 import (

@@ -71,8 +71,8 @@ func (s *state) predictedAddr(previous uint64) uint64 {
 	return s.last + s.stride
 }
 
-// formEquals reports whether the form of the state has the given values. The parameter n is the number
-// of this form. For form 0, the result is false.
+// formEquals reports whether the form of the state has the given values. The parameter n identifies
+// this form (see forms). For form 0, the result is false.
 func (s *state) formEquals(n uint32, kind trace.Kind, site, marks uint32) bool {
 	return s.kind == kind && s.site == site && s.marks == marks && n != 0
 }

@@ -6,8 +6,8 @@
 // Records with the same kind, site and number of marks have the same form. The coder predicts the
 // form and the address of the next record. The predicted address is either the form's last address
 // plus its stride, or the address of the previous reference plus an offset. The stride and the
-// offset are learned from earlier records of the form. The coder stores only the length of a
-// sequence of correctly predicted records.
+// offset are learned from earlier records of the form. For a sequence of correctly predicted
+// records, the coder stores only the length of the sequence.
 //
 // A page is a list of tokens. Each token represents r correctly predicted records, followed
 // by one mispredicted record:
@@ -24,8 +24,8 @@
 // order in which they occur. The first address and attributes of each form are stored once for all
 // pages.
 //
-// Marks between records show where iterations begin. Marks are numbered. Each mark has an owner,
-// which is a small number. The caller defines the meaning of this number.
+// Marks between records show where iterations begin. Each mark has a number and an owner. The owner
+// is a small integer whose meaning the caller defines.
 //
 // Pages that do not fit into memory are written to a [Store].
 package tape

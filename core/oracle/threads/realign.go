@@ -10,8 +10,8 @@
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
 //     separately. The n-th Barrier of a thread in the region begins the thread's phase n.
 //  3. At the join, the phases are returned one after the other. Within a phase, the records of all
-//     threads are in the chosen order (package interleave), with threads in ascending order of
-//     their numbers.
+//     threads are interleaved in the chosen order (package interleave). Threads are considered in
+//     ascending order of their numbers.
 //
 // Threads are renumbered as cores, from 0 in order of appearance. Threads that first appear in the
 // same region are numbered in the order of their OpenMP thread numbers if the positions of their

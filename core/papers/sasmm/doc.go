@@ -60,7 +60,7 @@
 //   - Algorithm 2 stops after core 0's last execution, and loses any further executions of other
 //     cores. With a static division, no core has more executions than core 0. With a guided
 //     schedule, a core may have more executions than core 0. Here, the additional executions follow
-//     core 0's last execution, ordered by n as before, so nothing is lost.
+//     core 0's last execution, still in ascending order of n, so nothing is lost.
 //   - Copies of blocks that ran once count as executions on each core, and are interleaved like
 //     other executions.
 //   - In the authors' program, the offset between cores is the difference between the highest and

@@ -39,17 +39,17 @@
 //
 //   - Conflicts are counted for each set. The thesis splits an array into regions, and counts the
 //     ways in each region (§4.4). Here, each set is a region, so only the lines in overfull sets
-//     miss again. Only contexts and classes apply to whole arrays (§4.1). If misses were counted
-//     for whole arrays instead of sets, the errors would be several times as large as in the
-//     thesis.
+//     miss again. Only contexts and classes are determined for whole arrays (§4.1). If misses were
+//     counted for whole arrays instead of sets, the errors would be several times as large as in
+//     the thesis.
 //   - Here, an array with a stride longer than a line occupies only the sets of the lines that it
-//     accesses. The thesis assumes that this array occupies all sets in its address range, and
+//     accesses. The thesis assumes that such an array occupies all sets in its address range, and
 //     calls the assumption a weakness (§4.10).
 //   - Strides of outer loops move arrays relative to each other (§4.6, which has no formula). Here,
 //     the shares of evicted lines are averaged over many iterations, which are spread evenly over
 //     all enclosing loops. If a loop touches B lines of an array in total and D in each of its n
 //     iterations, (B-D)/(n-1) lines are new in each iteration after the first. The other
-//     D-(B-D)/(n-1) lines of an iteration may have been evicted.
+//     D-(B-D)/(n-1) lines of an iteration were used earlier, but may have been evicted.
 //   - If a loop traverses several arrays at the same time, and the cache cannot contain all of
 //     them, only a part of each array is in the cache when the loop ends, as in the text on Figure
 //     4.4. If each iteration of the loop uses a whole array, this array is treated as if the loop
@@ -61,9 +61,9 @@
 //     package uses the mean trip count, and the trip counts in eight iterations of the outer loop.
 //     The thesis does not consider loops with varying trip counts.
 //   - The addresses of references without a pattern (wild references) are stored as a list. The
-//     method of the thesis would compose each of these accesses. Here, package misses counts the
-//     misses of wild references in a separate cache, and the contexts do not contain these
-//     references.
+//     method of the thesis would compose every access of a wild reference. Here, package misses
+//     counts the misses of wild references in a separate cache, and the contexts do not contain
+//     these references.
 //
 // Figures 4.3 and 4.4 of the thesis contradict its text; this package follows the text.
 //
@@ -75,10 +75,10 @@
 // 21 % of the misses. For blocked gemm, the thesis's errors are at most 8 % of the latency (except
 // for two outliers) and 40 % of the misses (with spikes of 60 to 80 %); the errors of this package
 // are at most 3.5 % of the latency and 35 % of the misses (with one spike of 48 %). For simple
-// nests, the thesis's errors are at most 2 % of the latency; this package has no errors. For
-// transposition, triangular products, matrix-vector products and Jacobi's method, which the thesis
-// does not measure, the errors of this package are at most 4.3 % of the latency and 40 % of the
-// misses. The counts of package misses are exact.
+// nests, the thesis's errors are at most 2 % of the latency; the counts of this package are exact.
+// For transposition, triangular products, matrix-vector products and Jacobi's method, which the
+// thesis does not measure, the errors of this package are at most 4.3 % of the latency and 40 % of
+// the misses. The counts of package misses are exact.
 //
 // # Classes from exact counts
 //

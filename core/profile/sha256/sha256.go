@@ -1,7 +1,7 @@
 // Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. Outside the browser,
-// programs use the standard library. For certification, the package of the standard library also
-// links ciphers and random generators, which would account for 2.5 % of the bytes that a first
-// visit to the page transfers.
+// programs use the standard library. For FIPS certification, the standard library's package also
+// links ciphers and random number generators, which would account for 2.5 % of the bytes that a
+// first visit to the page transfers.
 //
 // The constants are computed as the standard defines them: the first 32 bits of the fractional
 // parts of the square and cube roots of the first primes.

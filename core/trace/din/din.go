@@ -5,12 +5,13 @@
 //	1 1fff000700    store
 //	2 04001ab0      instruction fetch
 //
-// 0x may precede the address. If a third and last field consists of one to three hexadecimal digits
-// that begin with 0 to 9, it is the size in bytes, as in DineroIV's extended format (informat D).
-// Any other text after the address is ignored. Label 3 marks an escape, and label 4 marks a flush
-// of the simulated cache. Escapes, flushes and blank lines are skipped. The format records neither
-// threads nor the instruction that makes a data reference. An instruction fetch becomes a separate
-// row. The data references after a fetch need not belong to the fetched instruction.
+// 0x may precede the address. A third and last field is the size in bytes, as in DineroIV's
+// extended format (informat D), if it consists of one to three hexadecimal digits and the first
+// digit is 0 to 9. Any other text after the address is ignored. Label 3 marks an escape, and label
+// 4 marks a flush of the simulated cache. Escapes, flushes and blank lines are skipped. The format
+// records neither threads nor the instruction that makes a data reference. An instruction fetch
+// becomes a separate row. The data references after a fetch need not belong to the fetched
+// instruction.
 package din
 
 import (

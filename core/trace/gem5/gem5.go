@@ -16,8 +16,8 @@
 // evictions, upgrades and prefetches, are omitted. The trace's header lists the number of omitted
 // packets of each command. The file does not name the version of gem5 that wrote it. ReadReq and
 // WriteReq have the same numbers in all versions. For all other commands, the numbers of gem5 20
-// and later are assumed (src/mem/packet.hh, MemCmd::Command). In older versions, these numbers are
-// lower by two or three.
+// and later are assumed (src/mem/packet.hh, MemCmd::Command). In older versions, the numbers of
+// these commands are lower by two or three.
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
 // of a core). Each requestor becomes a thread with a name in [trace.Program]. The field pc is

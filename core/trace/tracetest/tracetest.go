@@ -3,8 +3,9 @@
 //   - [Lines] and [Of] build traces of a few references.
 //   - [NewReader] replays a trace in batches of any size. The reader overwrites the batch of the
 //     previous call, so that a consumer that kept a reference to the batch fails its test. [Spoil]
-//     adds this behaviour to any reader.
-//   - [Stream] generates references from a [Pattern]. Equal seeds yield equal references.
+//     makes any other reader overwrite its batches in the same way.
+//   - [Stream] generates references from a [Pattern]. The same seed always yields the same
+//     references.
 //   - [Small] returns real traces of a few kilobytes, and [RealText] returns the large traces in
 //     $STACKGLASS_DATA.
 //

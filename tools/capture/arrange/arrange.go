@@ -4,8 +4,8 @@
 // describes the blocks in hundreds of small tables that contain addresses but no names. [Finish]
 // makes a container with the blocks in the order of the code (file, function, address), so that the
 // blocks of each module and of each function are adjacent. Finish also adds the names of functions,
-// the source lines and the names of global variables. Package symbols reads these from the
-// executable files, if the files still exist.
+// the source lines and the names of global variables. Package symbols reads these names and lines
+// from the executable files, if the files still exist.
 //
 // Chunks are copied unchanged except for block numbers; see [sgt.Renumberer].
 package arrange

@@ -1,7 +1,7 @@
 // Package estimate estimates stack-distance histograms, and the results that depend on them, from a
 // sample of a trace's accesses, with confidence intervals (MODELS §8). Package estimate replaces
-// package locality and the analyses that depend on it, and needs only a fraction of their time and
-// memory.
+// package locality, and the analyses that depend on package locality, and needs only a fraction of
+// their time and memory.
 //
 // # Lines
 //
@@ -37,9 +37,9 @@
 // geometrically distributed, so each access is chosen with the same probability. A gap begins at
 // the previous chosen access, so samples may overlap. (If each gap began at the end of the previous
 // sample, short distances would be over-represented.) While no sample is open, accesses are
-// skipped. After a certain fraction of the mean gap, an open sample counts only one line in 64,
-// chosen by hash. A sample whose line is not accessed again represents a cold access, because each
-// line has exactly one first access and one last access.
+// skipped. If a sample stays open for longer than a certain fraction of the mean gap, it counts
+// only one line in 64 from then on, chosen by hash. A sample whose line is not accessed again
+// represents a cold access, because each line has exactly one first access and one last access.
 //
 // # Other analyses
 //
@@ -47,21 +47,21 @@
 //
 //   - Sites and data objects (bysite.go): references, strides, and accesses to the 16 lines on top
 //     of the stack are counted exactly. A sampled distance is attributed to the second of its two
-//     accesses. Because the number of accesses of each site and object is known, the remaining
-//     accesses are counted at the shortest distance (SHARDS-adj). bysitecores.go estimates the
-//     counts of sites on coherent stacks in the same way.
+//     accesses. The number of accesses of each site and object is known. If the scaled sample
+//     contains fewer accesses, the missing accesses are counted at the shortest distance
+//     (SHARDS-adj). bysitecores.go uses the same method for the counts of sites on coherent stacks.
 //   - Threads (threads.go): each core, and each group of cores that share a cache, has its own
-//     stack, with its own front and its own reuse times, or its own samples of accesses. At the
-//     top, the coherent stack (MODELS §6.4) contains all lines; below the front, it contains only
-//     the sampled lines and the holes. The distances on the coherent stack are estimated as the
-//     distances on the private stack, multiplied by the factor by which holes reduce the distances
-//     of the sampled lines. A sample of a single access ends at the next access to the line by the
-//     same core. This access is a coherence miss if another core has stored to the line since the
-//     sampled access. The depth at which the line was invalidated is the number of lines accessed
-//     from the beginning of the sample to the store. Stack distances within sets are not counted,
-//     and the misses of set-associative caches are estimated with SDCM. The classes of MODELS §6.6
-//     are not estimated, because they depend on rare accesses by other cores, which a sample
-//     usually does not contain.
+//     stack, with its own front and its own reuse times, or its own samples of accesses. The front
+//     of the coherent stack (MODELS §6.4) contains all lines. Below the front, the coherent stack
+//     contains only the sampled lines and the holes. The distances on the coherent stack are
+//     estimated from the distances on the private stack. These distances are scaled by a factor,
+//     because holes shorten them; the factor is measured for the sampled lines. A sample of a
+//     single access ends at the next access to the line by the same core. This access is a
+//     coherence miss if another core has stored to the line since the sampled access. The depth at
+//     which the line was invalidated is the number of lines accessed from the beginning of the
+//     sample to the store. Stack distances within sets are not counted, and the misses of
+//     set-associative caches are estimated with SDCM. The classes of MODELS §6.6 are not estimated,
+//     because they depend on rare accesses by other cores, which a sample usually does not contain.
 //   - Communication (talk.go): the sample contains every access to a sampled line, so the estimates
 //     for words and lines have no bias. If the rate is halved, lines are dropped together with
 //     their counts. Pages are omitted, because the last writer of a page depends on all lines of
@@ -74,8 +74,8 @@
 // 8,192 lines, which are chosen by hash and observed at every access.
 //
 // A performance problem may concern only a few lines, such as the line that contains a counter that
-// all threads write. At a rate of 1 %, 99 % of all samples do not contain such a line. If a sample
-// does contain the line, the line counts as a hundred lines.
+// all threads write. At a sampling rate of 1 %, 99 % of all samples do not contain such a line. In
+// the other samples, the line counts as a hundred lines.
 //
 // # Intervals of the run
 //
@@ -92,7 +92,7 @@
 // the sampler estimates them. The interval for a capacity is therefore widened until it covers the
 // misses at neighbouring capacities. If the sample contains no access that contributes to a result,
 // the upper bound of the result is the weight of three sampled accesses (rule of three). If a row
-// of a table is the sum of several sites or flows, their half-widths are added, because all errors
-// may have the same sign. For the histogram of single accesses, each count is treated as a binomial
-// share (Wilson's interval).
+// of a table is the sum of several sites or flows, the half-widths of their confidence intervals
+// are added, because all errors may have the same sign. For the histogram of single accesses, each
+// count is treated as a binomial share (Wilson's interval).
 package estimate
