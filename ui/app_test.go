@@ -634,7 +634,7 @@ func (s *slow) Read(p []byte) (int, error) {
 	return s.r.Read(p[:min(len(p), 64)])
 }
 
-func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
+func TestSnapshotIsKeptIfWorkerDies(t *testing.T) {
 	d := newDesk(t)
 	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
 	d.connect = func() (workers.Carrier, error) {
@@ -716,9 +716,9 @@ func (d *desk) await(ok func() bool) {
 	})
 }
 
-// TestViewAnotherResultDuringARun checks that, while an analysis is running, the user can view
+// TestViewOtherResultDuringRun checks that, while an analysis is running, the user can view
 // another analysis and return to the running analysis.
-func TestViewAnotherResultDuringARun(t *testing.T) {
+func TestViewOtherResultDuringRun(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
 	kept := "#open=" + d.entries()[0].Key + "&view=diagnosis"
@@ -889,8 +889,8 @@ func TestFullStore(t *testing.T) {
 	d.wants("not kept")
 }
 
-// TestRehearsalBuildsEveryView checks that the steps of the function Rehearse build every view of a result without
-// errors.
+// TestRehearsalBuildsEveryView checks that the steps of the function Rehearse build every view of a
+// result without errors.
 func TestRehearsalBuildsEveryView(t *testing.T) {
 	env, err := vugu.NewBuildEnv()
 	if err != nil {

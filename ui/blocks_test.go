@@ -131,9 +131,9 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestModuleAlone checks that, if a module is dropped while no result is open, it becomes a
+// TestModuleWithoutTrace checks that, if a module is dropped while no result is open, it becomes a
 // separate result and is stored.
-func TestModuleAlone(t *testing.T) {
+func TestModuleWithoutTrace(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
 	d.answered()

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestBeyondMemory checks that a trace that does not fit in memory is still analysed, and that the
-// page explains the consequences.
-func TestBeyondMemory(t *testing.T) {
+// TestTraceLargerThanMemory checks that a trace that does not fit in memory is still analysed, and
+// that the page explains the consequences.
+func TestTraceLargerThanMemory(t *testing.T) {
 	d := newDesk(t)
 	d.outside, d.settings.Memory = true, "512MiB"
 	d.app.Offer(Item{File: fileWith("a.din", []byte(strings.Repeat("0 1000\n1 2000\n", 200_000)))})

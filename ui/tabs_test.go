@@ -218,8 +218,8 @@ func TestStopWatching(t *testing.T) {
 	until(t, func() bool { return strings.Contains(second.html(), `id="open-`) })
 }
 
-// TestPoisonFromAnotherTab checks that invalid messages from another tab cause no harm.
-func TestPoisonFromAnotherTab(t *testing.T) {
+// TestInvalidMessagesFromAnotherTab checks that invalid messages from another tab cause no harm.
+func TestInvalidMessagesFromAnotherTab(t *testing.T) {
 	first, second, die, ended := twoTabs(t)
 	for _, body := range [][]byte{nil, {}, {0}, {255, 255}, bytes.Repeat([]byte{0xff}, 1000)} {
 		second.app.Heard("", body)
@@ -320,9 +320,9 @@ func TestFileAccessDenied(t *testing.T) {
 	}
 }
 
-// TestDeathAfterResult checks that nothing is lost if a worker dies after it has stored its result
-// but before it has reported the result.
-func TestDeathAfterResult(t *testing.T) {
+// TestWorkerDiesAfterStoringResult checks that nothing is lost if a worker dies after it has stored
+// its result but before it has reported the result.
+func TestWorkerDiesAfterStoringResult(t *testing.T) {
 	d := newDesk(t)
 	d.connect = func() (workers.Carrier, error) {
 		c, err := d.host()

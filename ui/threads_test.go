@@ -166,9 +166,9 @@ func TestCommunicationView(t *testing.T) {
 	}
 }
 
-// TestLineExchanges checks that the Code view lists, for the selected line, the values that the line
-// writes for other threads or uses from other threads. Each event between two lines belongs to both
-// lines.
+// TestLineExchanges checks that the Code view lists, for the selected line, the values that the
+// line writes for other threads or uses from other threads. Each event between two lines belongs to
+// both lines.
 func TestLineExchanges(t *testing.T) {
 	d := at(t, "ring", state.TabCode)
 	q := verbs.New(verbs.VerbOf("communication")).With("by", "site")
@@ -305,8 +305,8 @@ func TestFalseSharingNamed(t *testing.T) {
 	}
 }
 
-// TestThreadsMissing checks that a tab without data shows the reason and advice.
-func TestThreadsMissing(t *testing.T) {
+// TestThreadsTabWithoutData checks that a tab without data shows the reason and advice.
+func TestThreadsTabWithoutData(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
 	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” was not among the requested analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
 		if why := tab.Missing(p); !strings.Contains(why, want) {

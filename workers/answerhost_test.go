@@ -104,9 +104,9 @@ func TestAnswerHost(t *testing.T) {
 	a.end()
 }
 
-// TestAnswerHostAnswersTheLatest checks that a new question replaces a question with the same name
-// that is being answered, and that a question with a different name waits.
-func TestAnswerHostAnswersTheLatest(t *testing.T) {
+// TestAnswerHostAnswersLatestQuestion checks that a new question replaces a question with the same
+// name that is being answered, and that a question with a different name waits.
+func TestAnswerHostAnswersLatestQuestion(t *testing.T) {
 	stopped := make(chan string, 3)
 	asked := make(chan bool)
 	a := askOf(t, map[string]func(workers.Subject) (workers.Answerer, error){

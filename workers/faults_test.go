@@ -108,10 +108,10 @@ func TestResumeFromPreviousGeneration(t *testing.T) {
 	}
 }
 
-// TestPoisonedCheckpoint checks that, if a checkpoint is truncated or has a flipped bit, it is
+// TestDamagedCheckpoint checks that, if a checkpoint is truncated or has a flipped bit, it is
 // either refused or leads to a byte-identical result. Such a checkpoint must never lead to a wrong
 // result or a panic.
-func TestPoisonedCheckpoint(t *testing.T) {
+func TestDamagedCheckpoint(t *testing.T) {
 	b := din(800_000)
 	whole, err := interrupt(t, b, len(b), spec).Get("k")
 	if err != nil {
@@ -169,8 +169,8 @@ func (c *leaping) Now() time.Time {
 	return now
 }
 
-// TestClockLeaps checks that, even if the clock jumps, the run ends with the same result.
-func TestClockLeaps(t *testing.T) {
+// TestClockJumps checks that, even if the clock jumps, the run ends with the same result.
+func TestClockJumps(t *testing.T) {
 	b := din(120_000)
 	f := newFixture(t)
 	f.host.Now = (&leaping{clock: f.clock}).Now
@@ -182,9 +182,10 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// TestPoisonedMessages checks that the host answers or drops messages of every type with arbitrary
-// bodies. After these messages, the host must still serve, and the next analysis must be correct.
-func TestPoisonedMessages(t *testing.T) {
+// TestMessagesWithArbitraryBodies checks that the host answers or drops messages of every type with
+// arbitrary bodies. After these messages, the host must still serve, and the next analysis must be
+// correct.
+func TestMessagesWithArbitraryBodies(t *testing.T) {
 	b := din(1000)
 	f := newFixture(t)
 	f.serve()

@@ -66,10 +66,10 @@ func TestFileChecksum(t *testing.T) {
 	})
 }
 
-// TestFileIsCompared checks that an unchanged file is read to its end. If a byte that the
-// checkpoint covers has changed, or the file is shorter, neither the first changed block nor any
-// later block may be returned.
-func TestFileIsCompared(t *testing.T) {
+// TestFileIsComparedWithCheckpoint checks that an unchanged file is read to its end. If a byte that
+// the checkpoint covers has changed, or the file is shorter, neither the first changed block nor
+// any later block may be returned.
+func TestFileIsComparedWithCheckpoint(t *testing.T) {
 	whole := noise(2*BlockBytes + 5)
 	rapid.Check(t, func(t *rapid.T) {
 		read := rapid.SampledFrom(lengths).Draw(t, "read before")
@@ -125,9 +125,9 @@ func TestFileIsVerified(t *testing.T) {
 	}
 }
 
-// TestFileFails checks that a disk error is reported as an error in reading the file, and that
+// TestFileReadError checks that a disk error is reported as an error in reading the file, and that
 // later reads return it again.
-func TestFileFails(t *testing.T) {
+func TestFileReadError(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	f, err := NewFile("f", io.MultiReader(bytes.NewReader(noise(100)), iotest.ErrReader(gone)), 0, &Checkpoint{Read: prefixOf(noise(1000))})
 	if err != nil {

@@ -163,7 +163,7 @@ func TestResumeWithShorterFile(t *testing.T) {
 	wantContains(t, f.failed(), "b.din is not the file")
 }
 
-func TestResumeFromNonCheckpoint(t *testing.T) {
+func TestResumeWithoutCheckpoint(t *testing.T) {
 	f := newFixture(t)
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(din(10)))

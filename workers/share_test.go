@@ -120,9 +120,9 @@ func newShared(t *testing.T) (*fixture, *crew) {
 	return f, c
 }
 
-// TestSharedEqualsOneWorker checks that the result is byte-identical for any number of workers and
-// segments.
-func TestSharedEqualsOneWorker(t *testing.T) {
+// TestSharedRunEqualsOneWorker checks that the result is byte-identical for any number of workers
+// and segments.
+func TestSharedRunEqualsOneWorker(t *testing.T) {
 	total := int64(0)
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -195,9 +195,9 @@ func (d dying) Send(m workers.Message) error {
 	return d.Carrier.Send(m)
 }
 
-// TestSharedWithDyingHelpers checks that helpers that die at any message, or cannot be started, do
-// not change the result.
-func TestSharedWithDyingHelpers(t *testing.T) {
+// TestSharedRunWithDyingHelpers checks that helpers that die at any message, or cannot be started,
+// do not change the result.
+func TestSharedRunWithDyingHelpers(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		b := container(t, rng, 2000+rng.IntN(10_000))
@@ -230,9 +230,9 @@ func (m mute) Send(message workers.Message) error {
 	return m.Carrier.Send(message)
 }
 
-// TestSharedWithMuteHelpers checks that a run no longer uses helpers that have stopped sending
+// TestSharedRunWithSilentHelpers checks that a run no longer uses helpers that have stopped sending
 // messages.
-func TestSharedWithMuteHelpers(t *testing.T) {
+func TestSharedRunWithSilentHelpers(t *testing.T) {
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		b := container(t, rng, 5000)
@@ -271,8 +271,8 @@ func (p poisoning) Send(m workers.Message) error {
 	return p.Carrier.Send(m)
 }
 
-// TestSharedRunWithInvalidMessages checks that, if a helper sends an invalid message, either the message is
-// dropped or the helper is no longer used. The result must not change.
+// TestSharedRunWithInvalidMessages checks that, if a helper sends an invalid message, either the
+// message is dropped or the helper is no longer used. The result must not change.
 func TestSharedRunWithInvalidMessages(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -288,8 +288,8 @@ func TestSharedRunWithInvalidMessages(t *testing.T) {
 	}
 }
 
-// TestPoisonedHelper checks that a helper still serves after messages of any kind.
-func TestPoisonedHelper(t *testing.T) {
+// TestHelperSurvivesInvalidMessages checks that a helper still serves after messages of any kind.
+func TestHelperSurvivesInvalidMessages(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 5)), 3000)
 	crew := &crew{t: t}
 	c, err := crew.connect()
@@ -333,10 +333,10 @@ func TestPoisonedHelper(t *testing.T) {
 	crew.running.Wait()
 }
 
-// TestSharedPausesAndCancels checks that a run that is paused after any progress message and then
-// resumed has the same result. A run that is cancelled after any progress message must have a
+// TestSharedRunPausesAndCancels checks that a run that is paused after any progress message and
+// then resumed has the same result. A run that is cancelled after any progress message must have a
 // partial result, and its helpers must end.
-func TestSharedPausesAndCancels(t *testing.T) {
+func TestSharedRunPausesAndCancels(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 6)), 60_000)
 	want := direct(t, b, sharedSpec)
 	for at := range 6 {
@@ -370,9 +370,9 @@ func TestSharedPausesAndCancels(t *testing.T) {
 	}
 }
 
-// TestSharedResumes checks that an interrupted shared run can be resumed with or without helpers,
-// and that its result is byte-identical to the result of an uninterrupted run.
-func TestSharedResumes(t *testing.T) {
+// TestSharedRunResumes checks that an interrupted shared run can be resumed with or without
+// helpers, and that its result is byte-identical to the result of an uninterrupted run.
+func TestSharedRunResumes(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		b := container(t, rng, 60_000)

@@ -457,7 +457,7 @@ func TestRestoreErrors(t *testing.T) {
 }
 
 // The correct references are selected even if the sum of Limit and Skip overflows 64 bits.
-func TestHugeLimit(t *testing.T) {
+func TestSumOfLimitAndSkipOverflows(t *testing.T) {
 	whole := randomTrace(rand.New(rand.NewPCG(3, 3)), 100)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Skip: 10, Limit: 1<<64 - 1}
 	p := run(t, spec, tracetest.NewReader(whole, 7))

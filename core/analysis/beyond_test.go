@@ -88,7 +88,7 @@ func TestSpillFailure(t *testing.T) {
 
 // If a reference accesses more lines than a segment may contain, segments end in the middle of the
 // reference, even in a spilled run.
-func TestSpillWithinReference(t *testing.T) {
+func TestSpillInTheMiddleOfAReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	whole := randomTrace(rng, 2047) // just before the end of a window
 	for range 3 {

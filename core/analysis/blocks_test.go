@@ -512,7 +512,7 @@ func TestBlocksResume(t *testing.T) {
 }
 
 // A run that spills its stacks keeps its block counts, even if it is resumed afterwards.
-func TestBlocksSpill(t *testing.T) {
+func TestBlocksInSpilledRun(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 97))
 		p := branchingProgram(rng)

@@ -463,7 +463,7 @@ func TestDataResumes(t *testing.T) {
 
 // A saved run with a damaged section on data structures is either rejected or continued, without a
 // panic.
-func TestDataRejectsDamage(t *testing.T) {
+func TestDataRejectsDamagedState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 64))
 	p := programWithStructures(rng)
 	whole := tracetest.Rows(p, allocatingSteps(rng, p, 3000)...)

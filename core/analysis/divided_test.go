@@ -169,9 +169,9 @@ func (c *counted) Segment() analysis.Segment {
 	return s
 }
 
-// TestDividedWithBadHelpers checks that the result does not change if helpers return nothing, or
-// stop early at random positions.
-func TestDividedWithBadHelpers(t *testing.T) {
+// TestDividedWithFailingHelpers checks that the result does not change if helpers return nothing,
+// or stop early at random positions.
+func TestDividedWithFailingHelpers(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		p := allocatingProgram()

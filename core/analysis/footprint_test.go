@@ -83,7 +83,7 @@ func TestFootprintPredictsMisses(t *testing.T) {
 }
 
 // A saved run with a damaged footprint is either rejected or continued, without a panic.
-func TestFootprintRejectsDamage(t *testing.T) {
+func TestFootprintRejectsDamagedData(t *testing.T) {
 	whole := randomTrace(rand.New(rand.NewPCG(1, 53)), 3000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Footprint}
 	state, saved, head := stateAfterStep(t, spec, tracetest.NewReader(whole, 500))

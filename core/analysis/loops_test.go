@@ -203,7 +203,7 @@ func TestLargeTreesAreDropped(t *testing.T) {
 }
 
 // A run that starts to spill keeps the loops that it has found.
-func TestLoopsSpill(t *testing.T) {
+func TestLoopsInSpilledRun(t *testing.T) {
 	whole := randomTrace(rand.New(rand.NewPCG(1, 45)), 9000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
 	want, _ := analyseSequentially(t, spec, tracetest.NewReader(whole, 1000))

@@ -217,7 +217,7 @@ func TestRegionsAppend(t *testing.T) {
 }
 
 // A saved run with damaged regions is either rejected or continued, without a panic.
-func TestRegionsRejectDamage(t *testing.T) {
+func TestRegionsRejectDamagedState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 64))
 	p := markingProgram()
 	rows := tracetest.Rows(p, markingSteps(rng, p, 3000, 2, false)...)

@@ -26,9 +26,9 @@ func rangeTrace() *trace.Batch {
 	return whole
 }
 
-// TestRangesInPieces checks that no step processes more than a few megabytes of a reference, and
-// that dividing references in this way does not change the results.
-func TestRangesInPieces(t *testing.T) {
+// TestLongRangesAreSplit checks that no step processes more than a few megabytes of a reference,
+// and that dividing references in this way does not change the results.
+func TestLongRangesAreSplit(t *testing.T) {
 	whole := rangeTrace()
 	spec := analysis.Spec{LineBytes: []uint32{2048, 4096}, Kinds: trace.AllKinds, Utilisation: []uint64{1 << 20}}
 	reader := tracetest.NewReader(whole, 100)

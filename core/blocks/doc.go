@@ -33,8 +33,8 @@
 //     of the call graph at a time, callers first. Each execution of a block calls the function that
 //     the block's field Callee names. All other invocations (of main, of callbacks and through
 //     pointers) are inputs, called entries. If a recursive function calls itself C times per
-//     invocation on average, the solution divides by 1 − C, and the recursion diverges unless C <
-//     1. Rational numbers are used if floating point is too imprecise to decide whether the
+//     invocation on average, the solution divides by 1 − C, and the recursion diverges unless
+//     C < 1. Rational numbers are used if floating point is too imprecise to decide whether the
 //     recursion diverges. If the weights come from a recorded run, the number of invocations is not
 //     computed, but taken from the run.
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are

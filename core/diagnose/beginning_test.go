@@ -77,10 +77,10 @@ func TestRepeatedBeginningIsExtrapolated(t *testing.T) {
 	})
 }
 
-// TestCountsAtSynchronisationPoints checks that a replay stores its counts at synchronisation
+// TestAccessCountsAtSynchronisationPoints checks that a replay stores its counts at synchronisation
 // points after enough references, or at the requested point, and that later references do not
 // change the stored counts.
-func TestCountsAtSynchronisationPoints(t *testing.T) {
+func TestAccessCountsAtSynchronisationPoints(t *testing.T) {
 	for _, until := range []int{0, 2} {
 		var stops []int
 		if until > 0 {

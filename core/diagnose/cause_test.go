@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestReasonForIrregularAccesses checks that a finding says that the data is larger than a cache only if the
-// code accesses the data again.
+// TestReasonForIrregularAccesses checks that a finding says that the data is larger than a cache
+// only if the code accesses the data again.
 func TestReasonForIrregularAccesses(t *testing.T) {
 	r := &run{Options: Options{Machine: hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1"}, {Name: "L2"}}}}}
 	if got := r.irregularReason(&place{level: 1, wait: 100, never: 10}); !strings.Contains(got, "larger than L2") {
@@ -38,8 +38,8 @@ func TestFillsAndCopies(t *testing.T) {
 	}
 }
 
-// TestReasonsWhyNoChangeWasTried checks both reasons for which no change is tried: the references do not
-// compress, or the profile has no loops.
+// TestReasonsWhyNoChangeWasTried checks both reasons for which no change is tried: the references
+// do not compress, or the profile has no loops.
 func TestReasonsWhyNoChangeWasTried(t *testing.T) {
 	for want, loops := range map[string][]byte{"do not compress": {}, "contains no loops": nil} {
 		r := &run{p: &profile.Profile{Loops: loops}}
@@ -49,9 +49,9 @@ func TestReasonsWhyNoChangeWasTried(t *testing.T) {
 	}
 }
 
-// TestIrregularIndicesOfNumbers checks that an array of numbers that is accessed at irregular
-// indices is not mistaken for an array of structures.
-func TestIrregularIndicesOfNumbers(t *testing.T) {
+// TestArrayOfNumbersWithIrregularIndices checks that an array of numbers that is accessed at
+// irregular indices is not mistaken for an array of structures.
+func TestArrayOfNumbersWithIrregularIndices(t *testing.T) {
 	for name, c := range map[string]struct {
 		stride    profile.Stride
 		structure uint32

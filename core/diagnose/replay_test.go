@@ -29,9 +29,9 @@ func TestLineCrossingsOfVectors(t *testing.T) {
 	}
 }
 
-// TestUnpackedStructure checks that the fields of a packed structure move to multiples of their
+// TestUnpackStructure checks that the fields of a packed structure move to multiples of their
 // sizes.
-func TestUnpackedStructure(t *testing.T) {
+func TestUnpackStructure(t *testing.T) {
 	fields := []field{{at: 0, bytes: 1}, {at: 1, bytes: 8}, {at: 9, bytes: 2}}
 	if got := unpacked(record{pitch: 11}, fields); got != 24 || fields[1].to != 8 || fields[2].to != 16 {
 		t.Errorf("packed structure: unpacked = %d, fields %+v; want 24 bytes and offsets 0, 8, 16", got, fields)

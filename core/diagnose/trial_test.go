@@ -15,9 +15,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestNestOfSmallPartOfRun checks that the saving from a change is not computed from a nest that
+// TestNestIsTooSmallPartOfRun checks that the saving from a change is not computed from a nest that
 // represents only a small part of the run.
-func TestNestOfSmallPartOfRun(t *testing.T) {
+func TestNestIsTooSmallPartOfRun(t *testing.T) {
 	r := &run{loops: &answers.Loops{Outline: &outline.Outline{Loops: make([]outline.Loop, 3)}}}
 	for i, references := range []uint64{4000, 100, 200_000} {
 		r.loops.Loops[i].References = references
@@ -42,9 +42,9 @@ func TestNestOfSmallPartOfRun(t *testing.T) {
 	}
 }
 
-// TestCacheKeepsLines checks that a cache that keeps all lines of a nest has as many misses as an
-// unlimited cache, even after the loops are interchanged.
-func TestCacheKeepsLines(t *testing.T) {
+// TestCacheContainsWholeNest checks that a cache that keeps all lines of a nest has as many misses
+// as an unlimited cache, even after the loops are interchanged.
+func TestCacheContainsWholeNest(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {
 		var body []loops.Item
@@ -106,9 +106,9 @@ func TestLoopFeedback(t *testing.T) {
 	}
 }
 
-// TestPhraseForOtherLines checks that the returned phrase omits the finding's own line, and that the list of
-// lines, which the search may extend, stays unchanged.
-func TestPhraseForOtherLines(t *testing.T) {
+// TestPhraseOmitsLineOfFinding checks that the returned phrase omits the finding's own line, and
+// that the list of lines, which the search may extend, stays unchanged.
+func TestPhraseOmitsLineOfFinding(t *testing.T) {
 	also := []uint32{9, 5, 7, 5}
 	if got, want := alsoAt(5, also), "; the same applies to lines 7 and 9"; got != want {
 		t.Errorf("alsoAt(5, %v) = %q, want %q", also, got, want)
@@ -118,8 +118,8 @@ func TestPhraseForOtherLines(t *testing.T) {
 	}
 }
 
-// TestThreadsProcessElementsInTurn uses threads that visit the elements of an array with different steps. The test checks
-// that inTurn recognises threads that process the elements in turn.
+// TestThreadsProcessElementsInTurn uses threads that visit the elements of an array with different
+// steps. The test checks that inTurn recognises threads that process the elements in turn.
 func TestThreadsProcessElementsInTurn(t *testing.T) {
 	for _, c := range []struct {
 		threads uint32

@@ -173,8 +173,8 @@ func TestTableKeysAreUnique(t *testing.T) {
 	})
 }
 
-// TestReportOfASample checks that the report of a sample does not describe any estimate as exact.
-func TestReportOfASample(t *testing.T) {
+// TestReportOfSample checks that the report of a sample does not describe any estimate as exact.
+func TestReportOfSample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
 		of := func() string {

@@ -46,7 +46,7 @@ func TestRequestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestEveryFormIsAnswered(t *testing.T) {
+func TestEveryFormatIsExported(t *testing.T) {
 	begins := map[string]string{"html": "<!DOCTYPE html>", "json": "{", "callgrind": "# callgrind format"}
 	for _, form := range export.Forms() {
 		content, err := newRequest(t, form.Name).Answer(nil)

@@ -93,9 +93,9 @@ var snippets = []struct{ name, text, why string }{
 	{"type and argument with the same name", "%x = type { i32 }\ndefine void @f(ptr %x) {\n  %y = getelementptr %x, ptr %x, i64 1\n  %z = load %x, ptr %y\n  ret void\n}\n", ""},
 }
 
-// TestInstrumentRareFunctions checks that functions are instrumented if they can be parsed and may
-// be changed. The other functions must remain unchanged and be reported.
-func TestInstrumentRareFunctions(t *testing.T) {
+// TestInstrumentUnusualFunctions checks that functions are instrumented if they can be parsed and
+// may be changed. The other functions must remain unchanged and be reported.
+func TestInstrumentUnusualFunctions(t *testing.T) {
 	for _, s := range snippets {
 		r, err := Instrument([]byte(s.text), Options{Instrs: true})
 		if err != nil {

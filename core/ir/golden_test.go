@@ -37,9 +37,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenCompiles checks that the compiler that wrote a module accepts the rewritten text as
+// TestGoldenFilesCompile checks that the compiler that wrote a module accepts the rewritten text as
 // valid.
-func TestGoldenCompiles(t *testing.T) {
+func TestGoldenFilesCompile(t *testing.T) {
 	files, _ := filepath.Glob("testdata/golden/*.ll")
 	for _, c := range toolchains(t) {
 		for _, file := range files {

@@ -82,9 +82,9 @@ func TestReadAndInstrumentAgree(t *testing.T) {
 	}
 }
 
-// TestReadRareInstructions checks that the parser reads code even if it must not be rewritten, and
-// reports code that it cannot read.
-func TestReadRareInstructions(t *testing.T) {
+// TestReadUnusualInstructions checks that the parser reads code even if it must not be rewritten,
+// and reports code that it cannot read.
+func TestReadUnusualInstructions(t *testing.T) {
 	unreadable := []string{"unknown", "extra operand", "no terminator", "no label", "label twice", "value twice", "late phi"}
 	for _, s := range snippets {
 		text := s.text + "\ndefine void @last() {\n  ret void\n}\n"
@@ -351,8 +351,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadDamagedModules checks the same properties as FuzzRead, for modules in which lines or characters
-// were lost, duplicated or swapped.
+// TestReadDamagedModules checks the same properties as FuzzRead, for modules in which lines or
+// characters were lost, duplicated or swapped.
 func TestReadDamagedModules(t *testing.T) {
 	whole := seeds(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -382,8 +382,9 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestValuesBetweenBlocks checks that values flow to other blocks in the same iteration and, through the header's
-// phis, to the next iteration. If a loop consists of one block, values flow only within that block.
+// TestValuesBetweenBlocks checks that values flow to other blocks in the same iteration and,
+// through the header's phis, to the next iteration. If a loop consists of one block, values flow
+// only within that block.
 func TestValuesBetweenBlocks(t *testing.T) {
 	m := read(t, `define i64 @f(ptr %p, i64 %n) {
 entry:

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestConstantAfterCall uses a function that makes a call without a result, and then returns a
-// constant that a phi selects. The test checks that no separate return is created after the call.
-func TestConstantAfterCall(t *testing.T) {
+// TestReturnConstantAfterCall uses a function that makes a call without a result, and then returns
+// a constant that a phi selects. The test checks that no separate return is created after the call.
+func TestReturnConstantAfterCall(t *testing.T) {
 	r, err := Instrument([]byte(`target triple = "x86_64-pc-linux-gnu"
 declare void @note()
 declare i32 @other()

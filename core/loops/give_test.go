@@ -51,7 +51,7 @@ func TestOutputTreesExpandToTheTrace(t *testing.T) {
 	})
 }
 
-func TestGiveReturnsError(t *testing.T) {
+func TestErrorOfOutputFunctionIsReturned(t *testing.T) {
 	var c code
 	chase(&c, 100)
 	f, full := NewFolder(0), errors.New("full")

@@ -266,8 +266,9 @@ func compare(t *testing.T, seed uint64, r trace.Reader, want []row, threads []ui
 	}
 }
 
-// TestOneCoreExecutesAllRows checks that, with one core, thread 0 executes all rows of the trace.
-func TestOneCoreExecutesAllRows(t *testing.T) {
+// TestOneCoreExecutesAllRecords checks that, with one core, thread 0 executes all records of the
+// trace.
+func TestOneCoreExecutesAllRecords(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		m := newModel(rng, 1)

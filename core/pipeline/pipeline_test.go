@@ -135,7 +135,7 @@ func TestOnePass(t *testing.T) {
 	}
 }
 
-func TestCostsOfTypes(t *testing.T) {
+func TestCostDependsOnType(t *testing.T) {
 	p := toy(t)
 	for _, c := range []struct {
 		class Class
@@ -171,7 +171,7 @@ func TestCostsOfTypes(t *testing.T) {
 	}
 }
 
-func TestFreeInstructions(t *testing.T) {
+func TestInstructionsWithoutCost(t *testing.T) {
 	p, err := Named("znver3")
 	if err != nil {
 		t.Fatal(err)
@@ -457,8 +457,9 @@ func TestSchedulesAreValid(t *testing.T) {
 	})
 }
 
-// TestLongPortUses checks that scheduling is fast even if micro-ops occupy ports for a million cycles.
-func TestLongPortUses(t *testing.T) {
+// TestPortsOccupiedForManyCycles checks that scheduling is fast even if micro-ops occupy ports for
+// a million cycles.
+func TestPortsOccupiedForManyCycles(t *testing.T) {
 	p, err := Read([]byte("name: x\nports: a b c\ndispatch: 1\nclasses:\n  iadd: latency 1000000, uops 3, ports 3x 1000000*a|b + 999999*c\n"))
 	if err != nil {
 		t.Fatal(err)

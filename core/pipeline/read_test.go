@@ -118,7 +118,7 @@ pipelinethroughputs = {
 }
 `
 
-func TestReadsPPT(t *testing.T) {
+func TestReadPPT(t *testing.T) {
 	p, err := Read([]byte(pptText))
 	if err != nil {
 		t.Fatal(err)

@@ -151,7 +151,7 @@ func TestProtocols(t *testing.T) {
 // If threads are explicitly assigned to cores, cores are numbered in the order of their first
 // threads. Otherwise, cores are numbered in the order in which their threads appear in the trace.
 // Cores that share a cache have consecutive numbers.
-func TestNumbersOfCores(t *testing.T) {
+func TestCoreNumbering(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},
 		{Name: "L2", LineBytes: 8, SizeBytes: 512, SharedBy: 2},
@@ -204,7 +204,7 @@ func TestThreadsBeyondMaxCores(t *testing.T) {
 
 // Hierarchies that are impossible for several cores are rejected. Hierarchies with too many cores
 // are also rejected.
-func TestRejectsCores(t *testing.T) {
+func TestInvalidNumbersOfCores(t *testing.T) {
 	crowd := [][]uint32{}
 	for i := range uint32(MaxCores + 1) {
 		crowd = append(crowd, []uint32{i})

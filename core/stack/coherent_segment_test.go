@@ -19,16 +19,16 @@ func split(t *rapid.T, n int) (lengths []int) {
 	return append(lengths, 0)
 }
 
-func TestSegmentsJoined(t *testing.T) {
+func TestJoinSegments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
 		EqualAppended(t, rapid.SampledFrom(chosen).Draw(t, "numbers"), events, split(t, len(events)), func(pairs int) int { return rapid.IntRange(0, pairs-1).Draw(t, "pair") })
 	})
 }
 
-// TestLongSegmentsJoined uses segments that are long enough for sets to have more entries than fit
+// TestJoinLongSegments uses segments that are long enough for sets to have more entries than fit
 // in the lists.
-func TestLongSegmentsJoined(t *testing.T) {
+func TestJoinLongSegments(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		events := RandomEvents(rng, 1+rng.IntN(1500), 1+rng.IntN(1+rng.IntN(60)))

@@ -13,7 +13,7 @@ import (
 )
 
 // The results are the same whether the lists follow accesses or follow falls from the top array.
-func TestListsFollowAccessesOrFalls(t *testing.T) {
+func TestBothListUpdateModes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 		lines := stacktest.Random(rng, rapid.IntRange(1, 5000).Draw(t, "accesses"))
@@ -88,7 +88,7 @@ func TestStampedLines(t *testing.T) {
 
 // Whenever a trace changes from a pointer chase to a small loop, or back, the lists switch between
 // following accesses and following falls from the top array.
-func TestSwitchBetweenAccessesAndFalls(t *testing.T) {
+func TestSwitchBetweenListUpdateModes(t *testing.T) {
 	m := stack.NewSets(stack.AllSetNumbers)
 	var lines []trace.Line
 	phase := func(accesses []trace.Line, want bool) {

@@ -2,10 +2,10 @@ package stack
 
 import "testing"
 
-// TestRenumberedMoves checks that renumbering moves does not change the results.
-// TestRenumberedMoves limits the numbers that are assigned to moves, because otherwise they would
+// TestRenumberMoves checks that renumbering moves does not change the results.
+// TestRenumberMoves limits the numbers that are assigned to moves, because otherwise they would
 // not run out during a test.
-func TestRenumberedMoves(t *testing.T) {
+func TestRenumberMoves(t *testing.T) {
 	few := func() *Sets {
 		m := NewSets(AllSetNumbers)
 		m.last = 300

@@ -261,9 +261,9 @@ func FuzzRestoreShelved(f *testing.F) {
 	})
 }
 
-// TestShelvedFails checks that the model returns an error if any call to the spill store fails, or
-// if any byte in the store is wrong. All later calls must return the same error.
-func TestShelvedFails(t *testing.T) {
+// TestShelvedReturnsStoreErrors checks that the model returns an error if any call to the spill
+// store fails, or if any byte in the store is wrong. All later calls must return the same error.
+func TestShelvedReturnsStoreErrors(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
 	run := func(shelf *stacktest.Shelf) (*stack.Shelved, error) {
 		m := stack.NewShelvedInBlocks(shelf, 0, 200)

@@ -89,9 +89,9 @@ func TestGeneratedFilesAreMarked(t *testing.T) {
 	}
 }
 
-// TestNoTimeIsAsserted checks that the core's tests do not depend on the clock. Speed is measured
-// with benchmarks, which are compared with benchstat.
-func TestNoTimeIsAsserted(t *testing.T) {
+// TestTestsDoNotMeasureTime checks that the core's tests do not depend on the clock. Speed is
+// measured with benchmarks, which are compared with benchstat.
+func TestTestsDoNotMeasureTime(t *testing.T) {
 	for _, s := range goSources(t) {
 		if !s.isTest || !isBelow(s.dir, "core") {
 			continue
@@ -119,8 +119,9 @@ func TestPackageNamesAreMeaningful(t *testing.T) {
 	}
 }
 
-// TestFaultsAreTested checks that every test that is named in the table of possible faults exists.
-func TestFaultsAreTested(t *testing.T) {
+// TestTestsOfListedFaultsExist checks that every test that is named in the table of possible faults
+// exists.
+func TestTestsOfListedFaultsExist(t *testing.T) {
 	table := readFile(t, "wasm/FAULTS.md")
 	tests := map[string]bool{}
 	for _, s := range goSources(t) {

@@ -172,10 +172,10 @@ func TestCoreImports(t *testing.T) {
 	}
 }
 
-// TestAnalysesAreInTheTable checks that the framework imports its analyses only in table.go, and
+// TestTableListsAllAnalyses checks that the framework imports its analyses only in table.go, and
 // that the analyses import only the framework's contract. Package sample may import both, because
 // it implements the framework's type Sampling.
-func TestAnalysesAreInTheTable(t *testing.T) {
+func TestTableListsAllAnalyses(t *testing.T) {
 	const framework = "core/analysis"
 	for _, s := range goSources(t) {
 		if s.isTest || !isBelow(s.dir, framework) || isBelow(s.dir, framework+"/sample") || s.name == framework+"/table.go" {

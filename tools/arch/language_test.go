@@ -40,7 +40,7 @@ var forbiddenPatterns = []struct {
 	{regexp.MustCompile(`\b(?:foretells?|foretold|mimicked)\b`), nil, "write predict or synthesise"},
 }
 
-// uncheckedKinds contains the kinds of text that TestDraw reads, but TestLanguage does not.
+// uncheckedKinds contains the kinds of text that TestDrawSentences reads, but TestLanguage does not.
 var uncheckedKinds = map[string]bool{"other comments": true, "test comments": true, "test messages": true, "test names": true}
 
 var (
@@ -77,9 +77,9 @@ func TestLanguage(t *testing.T) {
 var draw = flag.Int("draw", 0, "print this number of random sentences of each kind of text")
 var seed = flag.Uint64("seed", 1, "which random sentences")
 
-// TestDraw prints random sentences. To run it, use "go test ./tools/arch -run TestDraw -v -draw 20
-// -seed 7".
-func TestDraw(t *testing.T) {
+// TestDrawSentences prints random sentences. To run it, use "go test ./tools/arch -run
+// TestDrawSentences -v -draw 20 -seed 7".
+func TestDrawSentences(t *testing.T) {
 	if *draw == 0 {
 		t.Skip("no -draw")
 	}

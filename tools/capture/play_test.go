@@ -343,9 +343,9 @@ func last(got *traceContent, kind trace.Kind) int {
 	return at
 }
 
-// TestTwoProcesses checks that a program's second process does not write to the trace of its first
-// process.
-func TestTwoProcesses(t *testing.T) {
+// TestTraceContainsOnlyFirstProcess checks that a program's second process does not write to the
+// trace of its first process.
+func TestTraceContainsOnlyFirstProcess(t *testing.T) {
 	o := runProgram(t, nil, buildPlay(t, "counting.c"), "again")
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt*"))
 	if err != nil || len(files) != 2 {

@@ -353,9 +353,9 @@ func TestLibraryEndsProgram(t *testing.T) {
 	}
 }
 
-// TestWrappersOfProgram checks that, if a program and the runtime both wrap a function (linker
+// TestProgramWithOwnWrappers checks that, if a program and the runtime both wrap a function (linker
 // option --wrap), the program's wrapper is called.
-func TestWrappersOfProgram(t *testing.T) {
+func TestProgramWithOwnWrappers(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "wraps")
 	traceCompile(t, clang, "-O1", "-Wl,--wrap=pthread_create", sourceOf(t, "wraps.c"), "-o", traced)
@@ -383,9 +383,9 @@ func TestStaticProgram(t *testing.T) {
 	}
 }
 
-// TestPreload checks that an untraced program can load a traced library if the runtime is
+// TestPreloadRuntime checks that an untraced program can load a traced library if the runtime is
 // preloaded.
-func TestPreload(t *testing.T) {
+func TestPreloadRuntime(t *testing.T) {
 	clang := newestClang(t)
 	dir := t.TempDir()
 	library, program := filepath.Join(dir, "loaded.so"), filepath.Join(dir, "parts")

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestTrafficOfProgram checks how much data the threads of a real program pass to each other
+// TestCommunicationOfProgram checks how much data the threads of a real program pass to each other
 // through each array. The expected counts follow from the program's source.
-func TestTrafficOfProgram(t *testing.T) {
+func TestCommunicationOfProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "traffic")
 	source, err := filepath.Abs("testdata/traffic/traffic.c")

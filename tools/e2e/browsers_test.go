@@ -2,10 +2,10 @@ package e2e
 
 import "testing"
 
-// TestOtherBrowsers checks in Firefox and WebKit what TestDropFile, TestOffline and TestKilledAtRandom
-// check in Chromium. The test opens a demo and a file, reloads the page, and uses the page without
-// a server. The test also resumes an analysis that was interrupted because the page was closed. All
-// digests must equal the digests that the command prints.
+// TestOtherBrowsers checks in Firefox and WebKit what TestDropFile, TestOffline and
+// TestWorkerKilledAtRandom check in Chromium. The test opens a demo and a file, reloads the page,
+// and uses the page without a server. The test also resumes an analysis that was interrupted
+// because the page was closed. All digests must equal the digests that the command prints.
 func TestOtherBrowsers(t *testing.T) {
 	for name, start := range otherBrowsers {
 		t.Run(name, func(t *testing.T) {

@@ -52,11 +52,11 @@ func killsOf(few, all int) int {
 	return few
 }
 
-// TestKilledAtRandom checks that an analysis that is interrupted at random moments resumes when its
-// file is dropped again, and that its result is the same as without interruption. The test reloads
-// the page, kills the worker with and without an error, and crashes the tab. Each of these faults
-// occurs once, or twenty times in make soak.
-func TestKilledAtRandom(t *testing.T) {
+// TestWorkerKilledAtRandom checks that an analysis that is interrupted at random moments resumes
+// when its file is dropped again, and that its result is the same as without interruption. The test
+// reloads the page, kills the worker with and without an error, and crashes the tab. Each of these
+// faults occurs once, or twenty times in make soak.
+func TestWorkerKilledAtRandom(t *testing.T) {
 	needStage(t)
 	kills := killsOf(4, 20)
 	trace := longTrace(t, 30e6)
@@ -251,10 +251,10 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p.waitFor("#kept .go-on")
 }
 
-// TestOneClick checks that one click resumes an analysis if the browser still has access to the
-// dropped file. A headless browser never grants permission to read such a file, so the test
+// TestOneClickResumes checks that one click resumes an analysis if the browser still has access to
+// the dropped file. A headless browser never grants permission to read such a file, so the test
 // replaces it with a file for which no permission is needed.
-func TestOneClick(t *testing.T) {
+func TestOneClickResumes(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
 	p := openPage(t)

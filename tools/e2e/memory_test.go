@@ -101,10 +101,10 @@ func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 	return most
 }
 
-// TestBeyondMemory checks the analysis of a trace with more lines than fit in the selected memory.
-// The analysis must spill data and report this. The analysis's result must have the same digest as
-// the command's result. At the end, only the result may remain in storage.
-func TestBeyondMemory(t *testing.T) {
+// TestTraceLargerThanMemory checks the analysis of a trace with more lines than fit in the selected
+// memory. The analysis must spill data and report this. The analysis's result must have the same
+// digest as the command's result. At the end, only the result may remain in storage.
+func TestTraceLargerThanMemory(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("40MiB", "40MiB", true, true))`)
 	p.takeScreenshots("settings")

@@ -78,9 +78,9 @@ func wantNoRequests(t *testing.T, when string) {
 	}
 }
 
-// TestWatchDetectsFaults checks that the watch detects every kind of fault. The test causes one
-// fault of each kind.
-func TestWatchDetectsFaults(t *testing.T) {
+// TestMonitorDetectsFaults checks that the monitoring of pages and workers detects every kind of
+// fault. The test causes one fault of each kind.
+func TestMonitorDetectsFaults(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.startPaused(func() { p.dropFiles(longTrace(t, 20e6)) })

@@ -367,11 +367,11 @@ const mapWords = `(async () => {
 	};
 })()`
 
-// TestTextsOnSetsMap checks that the texts on the map of sets and ways are complete and readable.
+// TestLabelsOnSetsMap checks that the labels on the map of sets and ways are complete and readable.
 // The levels and the sizes of the diagonals must have labels. No label may be cut off or covered,
 // and no cell may contain a number. When the mouse points at a cell, the page shows the cell's
 // number.
-func TestTextsOnSetsMap(t *testing.T) {
+func TestLabelsOnSetsMap(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	p.openPath("/#demo=matmul-naive&preset=i7-4770K")

@@ -70,7 +70,7 @@ func TestFlowMatrix(t *testing.T) {
 	}
 }
 
-func TestTextsAboutCommunication(t *testing.T) {
+func TestTablesAndSentencesAboutCommunication(t *testing.T) {
 	c := ring().Communication()
 	if got := strings.Join(c.PairsTable([2]int{-1, -1}).Row(0), "|"); got != "ring.c:9  make|ring.c:14  use|buffer|1|2|20|30" {
 		t.Error(got)

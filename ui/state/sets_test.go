@@ -161,9 +161,9 @@ func TestParseCell(t *testing.T) {
 	}
 }
 
-// TestCardsOfExactLevels checks that, if the profile has a table of sets, the misses of the levels
-// are exact, and the cards also show the model's estimates.
-func TestCardsOfExactLevels(t *testing.T) {
+// TestCardsShowExactMissesAndEstimates checks that, if the profile has a table of sets, the misses
+// of the levels are exact, and the cards also show the model's estimates.
+func TestCardsShowExactMissesAndEstimates(t *testing.T) {
 	v := tabled(columns())
 	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: 4096, Ways: 16, LineBytes: 64, LatencyCycles: 4}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, LatencyCycles: 12}}})

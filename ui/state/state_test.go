@@ -680,9 +680,9 @@ func TestMissingCommunicationHasOneReason(t *testing.T) {
 	}
 }
 
-// TestFormOfRunBar checks that bars with different numbers have the same form, and that bars with
+// TestRunBarForms checks that bars with different numbers have the same form, and that bars with
 // different facts or meters have different forms.
-func TestFormOfRunBar(t *testing.T) {
+func TestRunBarForms(t *testing.T) {
 	p := workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20}
 	more, paused, limited, shared := p, p, p, p
 	more.Bytes, more.References, more.Millis = 26<<20, 10_000_000, 1200

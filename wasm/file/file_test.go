@@ -134,7 +134,7 @@ func (s *fails) begin(spare js.Value) js.Value {
 	return s.source.begin(spare)
 }
 
-func TestReadErrorSaysWhere(t *testing.T) {
+func TestReadErrorContainsPosition(t *testing.T) {
 	f := open(t, newFile(pattern(12<<20), 1), func(b js.Value) source { return &fails{&slicing{blob: b}} })
 	got, err := io.ReadAll(f)
 	var failed *ReadError
@@ -147,7 +147,7 @@ func TestReadErrorSaysWhere(t *testing.T) {
 	}
 }
 
-func TestCloseInTheMiddle(t *testing.T) {
+func TestCloseBeforeEndOfFile(t *testing.T) {
 	f, err := Open(newFile(pattern(12<<20), 1))
 	if err != nil {
 		t.Fatal(err)

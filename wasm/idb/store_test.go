@@ -161,10 +161,10 @@ func hold(t *testing.T, name string) (letGo func()) {
 	return func() { opening.Get("result").Call("close") }
 }
 
-// TestBlocked checks that the function Open reports that a database is blocked while another page
-// uses it. After the other page releases the database, the database can be opened and is
-// complete. A page that stopped waiting must not block the database.
-func TestBlocked(t *testing.T) {
+// TestBlockedDatabase checks that the function Open reports that a database is blocked while
+// another page uses it. After the other page releases the database, the database can be opened and
+// is complete. A page that stopped waiting must not block the database.
+func TestBlockedDatabase(t *testing.T) {
 	defer func(before time.Duration) { openPatience = before }(openPatience)
 	openPatience = 300 * time.Millisecond
 	const name = "test blocked"
@@ -215,9 +215,9 @@ func TestNewerVersionIsNotBlocked(t *testing.T) {
 	}
 }
 
-// TestEvicted checks that, if the browser has evicted the data, the entries are missing, but the
-// store still works.
-func TestEvicted(t *testing.T) {
+// TestEvictedData checks that, if the browser has evicted the data, the entries are missing, but
+// the store still works.
+func TestEvictedData(t *testing.T) {
 	s := openNew(t)
 	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
 		t.Fatal(err)
@@ -285,10 +285,10 @@ func TestReopenedStore(t *testing.T) {
 	}
 }
 
-// TestSuspended checks that a suspended store has no transaction that prevents another page from
-// writing. Operations that begin before or during the suspension must end with the same result
+// TestSuspendedStore checks that a suspended store has no transaction that prevents another page
+// from writing. Operations that begin before or during the suspension must end with the same result
 // after Resume is called.
-func TestSuspended(t *testing.T) {
+func TestSuspendedStore(t *testing.T) {
 	s := openNew(t)
 	other, err := Open(s.name)
 	if err != nil {
@@ -357,8 +357,8 @@ func TestClosedConnection(t *testing.T) {
 	}
 }
 
-// TestDamage checks that every kind of damage causes an error, and never wrong bytes.
-func TestDamage(t *testing.T) {
+// TestDamagedData checks that every kind of damage causes an error, and never wrong bytes.
+func TestDamagedData(t *testing.T) {
 	damage := map[string]func(chunks *idb.ObjectStore) error{
 		"a chunk is missing": func(chunks *idb.ObjectStore) error {
 			_, err := chunks.Delete(generation{}.chunkKey("k", 1))

@@ -196,9 +196,9 @@ func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 	}
 }
 
-// TestSameAsWithoutWorker checks that a stream with many parts has the same result as without a
-// worker, whether it is complete, truncated or damaged.
-func TestSameAsWithoutWorker(t *testing.T) {
+// TestSameResultAsWithoutWorker checks that a stream with many parts has the same result as without
+// a worker, whether it is complete, truncated or damaged.
+func TestSameResultAsWithoutWorker(t *testing.T) {
 	text := din(80_000)
 	for _, p := range packings {
 		whole := pack(t, p.Name, text)
@@ -218,9 +218,9 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	}
 }
 
-// TestSameErrors checks that an error in a file is reported after the same records as without a
-// worker, and that it contains the same byte offset and the same reason.
-func TestSameErrors(t *testing.T) {
+// TestSameErrorsAsWithoutWorker checks that an error in a file is reported after the same records
+// as without a worker, and that it contains the same byte offset and the same reason.
+func TestSameErrorsAsWithoutWorker(t *testing.T) {
 	text := din(40_000)
 	for _, p := range packings {
 		whole := pack(t, p.Name, text)
@@ -267,9 +267,9 @@ func TestNestedUnpackers(t *testing.T) {
 	}
 }
 
-// TestErrorOfTheSource checks that an error from the source is returned unchanged, after all data
-// that was unpacked before it.
-func TestErrorOfTheSource(t *testing.T) {
+// TestSourceErrorIsReturned checks that an error from the source is returned unchanged, after all
+// data that was unpacked before it.
+func TestSourceErrorIsReturned(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	for _, p := range packings {
 		whole := pack(t, p.Name, din(40_000))

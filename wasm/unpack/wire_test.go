@@ -63,8 +63,8 @@ func poison(remote js.Value) {
 	}
 }
 
-// TestPoisonIsDropped checks that messages that neither side would send have no effect.
-func TestPoisonIsDropped(t *testing.T) {
+// TestInvalidMessagesAreDropped checks that messages that neither side would send have no effect.
+func TestInvalidMessagesAreDropped(t *testing.T) {
 	file := bytes.Repeat([]byte{1}, 200_000)
 	r, p := unpackedBy(t, newWorkers(t), "poisonous", bytes.NewReader(file))
 	poison(p.remote)
@@ -111,7 +111,7 @@ func unpackedBy(t testing.TB, w *Workers, packing string, source io.Reader) (*re
 	return newReader(p, packing, source), p
 }
 
-func TestWorkerSameAsWithoutWorker(t *testing.T) {
+func TestRealWorkerSameAsWithoutWorker(t *testing.T) {
 	w := newWorkers(t)
 	text := din(80_000)
 	for i, p := range w.Packings() {

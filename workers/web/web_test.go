@@ -163,9 +163,9 @@ func poisons() []any {
 	}
 }
 
-// TestPoisonIsDropped checks that both sides drop messages that no carrier sends, and that valid
-// messages still arrive.
-func TestPoisonIsDropped(t *testing.T) {
+// TestInvalidMessagesAreDropped checks that both sides drop messages that no carrier sends, and
+// that valid messages still arrive.
+func TestInvalidMessagesAreDropped(t *testing.T) {
 	c := spawn(t, "poisons")
 	for _, poison := range poisons() {
 		c.(*carrier).remote.Call("postMessage", poison)
@@ -235,9 +235,9 @@ func TestSendRefusesForeignAttachment(t *testing.T) {
 	}
 }
 
-// TestYieldLetsMessagesIn checks that a worker that computes and yields receives messages from the
-// page.
-func TestYieldLetsMessagesIn(t *testing.T) {
+// TestYieldReceivesMessages checks that a worker that computes and yields receives messages from
+// the page.
+func TestYieldReceivesMessages(t *testing.T) {
 	c := spawn(t, "busy")
 	if m, err := c.Receive(); err != nil || m.Type != workers.TypeReady {
 		t.Fatal(m, err)

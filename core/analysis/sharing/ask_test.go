@@ -61,7 +61,7 @@ func (a *asker) Answer(depths []uint32) {
 	}
 }
 
-func TestStacksForOtherAnalysesEqualLists(t *testing.T) {
+func TestDepthsForOtherAnalysesEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := multithreaded(100).Draw(t, "trace")
 		threads, coreOf := ascending(whole)

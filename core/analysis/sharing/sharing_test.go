@@ -202,7 +202,7 @@ func TestSASMMTable2(t *testing.T) {
 }
 
 // The test uses the example of MODELS §6.4, in which line c fills the hole that line a has left.
-func TestHoleIsFilled(t *testing.T) {
+func TestHoleInStackIsFilled(t *testing.T) {
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("abAcba", 1, 1, 2, 1, 1, 1), 0))
 	c := &p.Sharing[0].Cores[0].Coherent
 	if c.Cold != 3 || c.Distances.Count(1) != 1 || c.Distances.Total() != 1 || c.Lost.Count(1) != 1 || c.Lost.Total() != 1 || c.Invalidations != 1 {

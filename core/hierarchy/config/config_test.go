@@ -103,7 +103,7 @@ LLC {
 }
 `
 
-func TestReadEveryForm(t *testing.T) {
+func TestReadEveryFormat(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string
 		form  config.Form

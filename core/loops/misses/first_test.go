@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFirstAndTotalEqualRun checks that FirstAsking and Total count the same misses as Run, for
-// caches that can contain all lines and for smaller caches.
-func TestFirstAndTotalEqualRun(t *testing.T) {
+// TestFirstAskingAndTotalEqualRun checks that FirstAsking and Total count the same misses as Run,
+// for caches that can contain all lines and for smaller caches.
+func TestFirstAskingAndTotalEqualRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 3000)
 		c := Cache{LineBytes: 64, Sets: 1, Ways: rapid.SampledFrom([]uint64{4, 100, 1 << 16}).Draw(t, "ways")}

@@ -42,10 +42,10 @@ func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global,
 	return global / all, mean / n
 }
 
-// TestRatesEqualCounts checks the hit ratios of private and shared caches. With all windows, a
+// TestHitRatiosEqualCounts checks the hit ratios of private and shared caches. With all windows, a
 // level's hit ratios equal the ratios computed access by access. With a sample of the windows,
 // about 95 % of the hit ratios are within the stated error.
-func TestRatesEqualCounts(t *testing.T) {
+func TestHitRatiosEqualCounts(t *testing.T) {
 	p, whole := randomRows(rand.New(rand.NewPCG(8, 5)), 5, 30_000, 120, true)
 	for _, sharedBy := range []uint32{1, 2, 5} {
 		caches := int((5 + sharedBy - 1) / sharedBy)

@@ -372,7 +372,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-func TestNotesOfResults(t *testing.T) {
+func TestNotesOnResults(t *testing.T) {
 	notes := predict.Notes([]predict.Result{
 		{Cores: 1, Warnings: []hierarchy.Warning{"L2 is small"}},
 		{Cores: 2, Warnings: []hierarchy.Warning{"L2 is small"}, Untimed: "No run times are predicted."},

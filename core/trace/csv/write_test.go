@@ -77,7 +77,7 @@ func TestWriteKinds(t *testing.T) {
 	}
 }
 
-func TestLateColumn(t *testing.T) {
+func TestColumnAppearsAfterFirstRows(t *testing.T) {
 	w, b := NewWriter(&bytes.Buffer{}), tracetest.Lines(64, "a b")
 	if err := w.Write(b, trace.Header{Sizes: true}); err != nil {
 		t.Fatal(err)

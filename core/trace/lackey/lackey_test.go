@@ -198,7 +198,7 @@ func compare(t tracetest.Failer, text string) {
 	tracetest.CheckText(t, text, reader, naive(text))
 }
 
-func TestBrokenStream(t *testing.T) {
+func TestStreamWithReadError(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	r := NewReader("t", io.MultiReader(strings.NewReader(" L 1,1\n L 2,1\n L 3"), iotest.ErrReader(broken)))
 	b := trace.NewBatch(0)

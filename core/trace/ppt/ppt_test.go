@@ -198,7 +198,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestLaterExecutionsShareParts(t *testing.T) {
+func TestAllExecutionsShareParts(t *testing.T) {
 	once := "BB START: a\n0x1\nBB START: f\nBB DONE: f\n0x2\nBB START: f\nBB DONE: f\n0x3\nBB DONE: a\n"
 	r := NewReader("t", strings.NewReader(once+once))
 	if _, err := trace.ReadAll(r); err != nil {

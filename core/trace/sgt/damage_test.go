@@ -49,7 +49,7 @@ func chunky(t failer) (file []byte, rows []row) {
 	return write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 5}), naiveRows(p, steps, trace.AllKinds)
 }
 
-func TestDamage(t *testing.T) {
+func TestDamagedContainer(t *testing.T) {
 	whole, rows := chunky(t)
 	parts := frames(t, whole) // frames of the file: "SGT.", MODL, four times CHNK, DONE, INDX
 	foreign := append(binary.LittleEndian.AppendUint32(nil, 0x184d2a51), 3, 0, 0, 0, 'a', 'b', 'c')
@@ -96,7 +96,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-func TestEndingString(t *testing.T) {
+func TestEndingAsText(t *testing.T) {
 	for want, e := range map[string]Ending{
 		"":          {},
 		"exit 3":    {Known: true, End: End{How: "exit", Status: 3}},

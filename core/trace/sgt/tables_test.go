@@ -178,8 +178,8 @@ func TestModulesRoundTrip(t *testing.T) {
 	})
 }
 
-// TestLargeModulesArePacked checks that the tables for repetitive code are compressed.
-func TestLargeModulesArePacked(t *testing.T) {
+// TestLargeModulesAreCompressed checks that the tables for repetitive code are compressed.
+func TestLargeModulesAreCompressed(t *testing.T) {
 	p := &trace.Program{Modules: make([]trace.Module, 1)}
 	for range 1000 {
 		p.Blocks = append(p.Blocks, trace.Block{Function: trace.NoFunction, Label: "for.body", File: "a.c"})
@@ -203,7 +203,7 @@ func tables(numbers ...uint64) []byte {
 	return body
 }
 
-func TestTablesThatMakeNoSense(t *testing.T) {
+func TestInvalidTables(t *testing.T) {
 	block := func(numbers ...uint64) []byte { // returns an empty module followed by one block
 		return tables(append([]uint64{1, 0, 0, 0, 0, 0, 0, 0, 1}, numbers...)...)
 	}

@@ -96,7 +96,7 @@ func TestPluginCompilesWithoutWarnings(t *testing.T) {
 	}
 }
 
-func TestBuildErrorSaysWhatToDo(t *testing.T) {
+func TestBuildErrorContainsAdvice(t *testing.T) {
 	for want, e := range map[string]error{
 		"QEMU's plugin must be compiled once, but no C compiler is installed; install a compiler (apt-get install gcc libc6-dev)": ErrNoCompiler,
 		"/bin/cc cannot compile QEMU's plugin: no stdio.h; install the C library's development files (apt-get install libc6-dev)": &capture.CompileError{Compiler: "/bin/cc", Code: "QEMU's plugin", Output: "no stdio.h\nmore\n"},

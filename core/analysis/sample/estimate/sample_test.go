@@ -162,9 +162,9 @@ func TestRestoreRejectsOtherSamples(t *testing.T) {
 	}
 }
 
-// TestOnOffSample checks that exactly the references in the sampled intervals of the run are
+// TestIntervalSample checks that exactly the references in the sampled intervals of the run are
 // analysed.
-func TestOnOffSample(t *testing.T) {
+func TestIntervalSample(t *testing.T) {
 	all := rows(2, 5000)
 	o := options(t, "onoff=30/70")
 	kinds := trace.Kinds(1<<trace.Load | 1<<trace.Store)
@@ -272,9 +272,9 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestRestoreSampledIntervals checks that a run over sampled intervals can be saved and restored at any
-// position without changing the profile, and that the restored run reports the correct number of
-// references that it has read.
+// TestRestoreSampledIntervals checks that a run over sampled intervals can be saved and restored at
+// any position without changing the profile, and that the restored run reports the correct number
+// of references that it has read.
 func TestRestoreSampledIntervals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)

@@ -177,8 +177,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestNoHierarchy checks the warning of verbs that can run without a hierarchy.
-func TestNoHierarchy(t *testing.T) {
+// TestWarningWithoutHierarchy checks the warning of verbs that can run without a hierarchy.
+func TestWarningWithoutHierarchy(t *testing.T) {
 	expectExit(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, for example --hierarchy ryzen-9950x")
 	if got := stackglass(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
 		t.Error(got)
@@ -572,7 +572,7 @@ func TestBudgetShowsEnoughDigits(t *testing.T) {
 	}
 }
 
-func TestMergeable(t *testing.T) {
+func TestMergeableProfiles(t *testing.T) {
 	inFolder(t, nil)
 	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "plain.sgp", "--analyses", "default"), exitOK)
 	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "more.sgp", "--mergeable"), exitOK)

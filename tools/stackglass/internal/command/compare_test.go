@@ -189,7 +189,7 @@ func TestCompareRejects(t *testing.T) {
 	}
 }
 
-func TestCompareWarns(t *testing.T) {
+func TestCompareWarnings(t *testing.T) {
 	folder := t.TempDir()
 	first := filepath.Join(folder, "first.sgp")
 	if got := stackglass("analyze", "demo:matmul-naive", "--limit", "1000", "-o", first); got.code != 0 {

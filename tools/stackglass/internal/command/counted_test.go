@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestCountsOfACompiledProgram checks the counts of a matrix multiplication. The program is
+// TestCountsOfCompiledProgram checks the counts of a matrix multiplication. The program is
 // compiled with -O0, so that the expected counts can be derived from its source.
-func TestCountsOfACompiledProgram(t *testing.T) {
+func TestCountsOfCompiledProgram(t *testing.T) {
 	sizes := []int{1, 2, 17} // the first compiler is tested with all sizes, and the others only with the last size
 	for _, compiler := range []string{"clang-19", "clang-14", "clang"} {
 		if _, err := exec.LookPath(compiler); err != nil {

@@ -74,7 +74,7 @@ func TestCompressAndExpandLoops(t *testing.T) {
 
 // A small file must not be expanded if its references would not fit on a disk. The file's loops
 // must still be listed.
-func TestTooLargeTracesAreNotExpanded(t *testing.T) {
+func TestTracesThatAreTooLargeAreNotExpanded(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		trips uint64

@@ -153,9 +153,9 @@ func (p *pageRun) compareNumber(what, page string, command any, write func(float
 	}
 }
 
-// TestPageAndCommand checks that the page (with its default settings) and the command show the same
-// numbers for a trace.
-func TestPageAndCommand(t *testing.T) {
+// TestPageAndCommandShowSameNumbers checks that the page (with its default settings) and the
+// command show the same numbers for a trace.
+func TestPageAndCommandShowSameNumbers(t *testing.T) {
 	for _, file := range pagedTraces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
@@ -544,9 +544,10 @@ func (p *pageRun) checkDiagnosis(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// TestPageAndCommandDefault checks that, with default settings, the page and the command print the
-// same diagnosis of a trace. The command reads the trace, but the page reads its own profile.
-func TestPageAndCommandDefault(t *testing.T) {
+// TestPageAndCommandPrintSameDiagnosis checks that, with default settings, the page and the command
+// print the same diagnosis of a trace. The command reads the trace, but the page reads its own
+// profile.
+func TestPageAndCommandPrintSameDiagnosis(t *testing.T) {
 	for _, file := range pagedTraces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
@@ -633,9 +634,9 @@ func (p *pageRun) blocks(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// TestPageAndCommandPreviousAccesses checks that the page and the command list the same previous
-// accesses for a source location.
-func TestPageAndCommandPreviousAccesses(t *testing.T) {
+// TestPageAndCommandListSamePreviousAccesses checks that the page and the command list the same
+// previous accesses for a source location.
+func TestPageAndCommandListSamePreviousAccesses(t *testing.T) {
 	options, h, err := pagedOptions(pagedHierarchies[1])
 	if err != nil {
 		t.Fatal(err)
@@ -660,9 +661,9 @@ func TestPageAndCommandPreviousAccesses(t *testing.T) {
 	}
 }
 
-// TestPageAndCommandPredictCores checks that the page (with its default settings) and the command
-// predict the same results for runs on several cores.
-func TestPageAndCommandPredictCores(t *testing.T) {
+// TestPageAndCommandPredictSameResults checks that the page (with its default settings) and the
+// command predict the same results for runs on several cores.
+func TestPageAndCommandPredictSameResults(t *testing.T) {
 	const file = "demo:openmp-alone"
 	options, h, err := pagedOptions(pagedHierarchies[0])
 	if err != nil {

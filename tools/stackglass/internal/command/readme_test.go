@@ -12,11 +12,11 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestManualIsTrue checks that the output shown in README.md and in the manual is what the command
-// lines print. All console blocks of a page run in order in a separate folder that contains the
-// repository's folders and the traces in testdata/manual. With -update, the test writes the output
-// into the pages.
-func TestManualIsTrue(t *testing.T) {
+// TestManualShowsRealOutput checks that the output shown in README.md and in the manual is what the
+// command lines print. All console blocks of a page run in order in a separate folder that contains
+// the repository's folders and the traces in testdata/manual. With -update, the test writes the
+// output into the pages.
+func TestManualShowsRealOutput(t *testing.T) {
 	repository, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)

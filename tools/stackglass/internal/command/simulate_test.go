@@ -127,10 +127,10 @@ func TestSimulateWithinMemory(t *testing.T) {
 	}
 }
 
-// TestSimulateWarnsOfSizes checks the warnings about levels whose predictions are inaccurate. There
-// is exactly one warning for each level that is smaller than the level above, or that invalidates
-// lines in the levels above.
-func TestSimulateWarnsOfSizes(t *testing.T) {
+// TestSimulateWarnsAboutInaccurateLevels checks the warnings about levels whose predictions are
+// inaccurate. There is exactly one warning for each level that is smaller than the level above, or
+// that invalidates lines in the levels above.
+func TestSimulateWarnsAboutInaccurateLevels(t *testing.T) {
 	inFolder(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
 		for lower, wants := range map[string]string{

@@ -189,9 +189,9 @@ func TestSitesOfProfile(t *testing.T) {
 	}
 }
 
-// TestSitesWarnsOfEstimates checks that there is a warning about estimated misses, with advice on
-// how to count the misses. There must be no warning about counted misses.
-func TestSitesWarnsOfEstimates(t *testing.T) {
+// TestSitesWarnsAboutEstimates checks that there is a warning about estimated misses, with advice
+// on how to count the misses. There must be no warning about counted misses.
+func TestSitesWarnsAboutEstimates(t *testing.T) {
 	dir := t.TempDir()
 	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
 	for file, utilisation := range map[string]string{plain: "1MiB", counted: "3KiB,4"} {
@@ -379,9 +379,9 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// TestSymbolsOfOtherFile checks that a file that was not part of the traced process provides no
+// TestSymbolsOfUnrelatedFile checks that a file that was not part of the traced process provides no
 // names, and causes a warning.
-func TestSymbolsOfOtherFile(t *testing.T) {
+func TestSymbolsOfUnrelatedFile(t *testing.T) {
 	n := symbolizer{name: "other", file: &symbols.File{}}
 	n.addNames(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
 	if list := n.matchWarnings(); len(list) != 1 || !strings.Contains(list[0], "other is not among the modules of the trace (walk)") {
