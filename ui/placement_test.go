@@ -55,9 +55,9 @@ func TestPlacementOfThreads(t *testing.T) {
 	}
 }
 
-// TestComparedOnCores checks that, in a comparison of two runs, the threads run on the cores that
-// the user selects.
-func TestComparedOnCores(t *testing.T) {
+// TestPlacementInComparison checks that, in a comparison of two runs, the threads run on the cores
+// that the user selects.
+func TestPlacementInComparison(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(Item{Demo: "false-sharing", URL: "demos/false-sharing.sgt", Title: "Four counters"},
 		Item{Demo: "false-sharing-padded", URL: "demos/false-sharing-padded.sgt", Title: "Four counters, apart"})

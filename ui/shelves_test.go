@@ -47,9 +47,9 @@ func (s *drawers) Delete(key string) {
 	s.keys = slices.DeleteFunc(s.keys, func(k string) bool { return k == key })
 }
 
-// TestSweep checks that the method Sweep deletes spilled data that no analysis needs, but not the
-// data of an interrupted analysis or of an analysis in another tab.
-func TestSweep(t *testing.T) {
+// TestSweepDeletesSpilledData checks that the method Sweep deletes spilled data that no analysis
+// needs, but not the data of an interrupted analysis or of an analysis in another tab.
+func TestSweepDeletesSpilledData(t *testing.T) {
 	w := newWindow()
 	d := w.open(t, nil)
 	other := w.open(t, d)

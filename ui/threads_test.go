@@ -227,9 +227,9 @@ func TestFlowsByWindow(t *testing.T) {
 	}
 }
 
-// TestPickFlow checks that the page describes a flow when its cell is selected, and that the cell
+// TestSelectFlow checks that the page describes a flow when its cell is selected, and that the cell
 // is deselected when it is selected again.
-func TestPickFlow(t *testing.T) {
+func TestSelectFlow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all := d.sum("pairs", "transfers")
 	flow := d.app.communication().Granules[0].Flows[0]

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPaceOfTasks checks that a task of any duration takes at most a twentieth of the time until
-// its next run, and never runs more often than requested.
-func TestPaceOfTasks(t *testing.T) {
+// TestTaskTakesLimitedShareOfTime checks that a task of any duration takes at most a twentieth of
+// the time until its next run, and never runs more often than requested.
+func TestTaskTakesLimitedShareOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := time.Duration(rapid.Int64Range(0, 2e9).Draw(t, "least"))
 		p := pace{least: least}
@@ -32,9 +32,9 @@ func TestPaceOfTasks(t *testing.T) {
 	})
 }
 
-// TestSpeedIsRecent checks that, if a program becomes slower, the measured speed reflects this
-// within seconds.
-func TestSpeedIsRecent(t *testing.T) {
+// TestSpeedFollowsRecentChanges checks that, if a program becomes slower, the measured speed
+// reflects this within seconds.
+func TestSpeedFollowsRecentChanges(t *testing.T) {
 	var s speed
 	part, millis, last := uint64(0), uint64(0), uint64(0)
 	for _, phase := range []uint64{3_000_000, 140_000} {
@@ -51,9 +51,9 @@ func TestSpeedIsRecent(t *testing.T) {
 	}
 }
 
-// TestShareOfTime checks that, if no task takes longer than expected, all tasks including the last
-// one take at most a twentieth of the time.
-func TestShareOfTime(t *testing.T) {
+// TestTasksTakeLimitedShareOfTime checks that, if no task takes longer than expected, all tasks
+// including the last one take at most a twentieth of the time.
+func TestTasksTakeLimitedShareOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(0)
 		s := share{began: now}

@@ -10,17 +10,18 @@
 //     profile.
 //  4. The client may send Pause, Resume and Cancel, which have no body. The host responds to these
 //     messages within a quarter of a second.
-//  5. The last Progress reports Ending, because assembling the result of many millions of lines
-//     takes a while.
+//  5. In the last Progress message, the field Ending is true, because assembling the result of many
+//     millions of lines takes a while.
 //  6. A [Done] or a [Failed] message ends the job. If a run is cancelled, or its file is damaged,
 //     the run ends with Done and a partial profile that contains the reason. Failed means that
 //     there is no result.
 //
 // A host may share a run with helpers in other workers ([Sharing], [HelperHost]):
 //
-//  1. The run sends [Help] with the trace attached, and then Stretch, a segment to analyse. Every
-//     message about a segment contains the number of the segment.
-//  2. The helper sends [Analysed] ten times a second, and finally Segment, the result.
+//  1. The run sends [Help] with the trace attached, and then the message Stretch, which describes
+//     the segment to analyse. Every message about a segment contains the number of the segment.
+//  2. The helper sends [Analysed] ten times a second, and finally the message Segment, which
+//     contains the result.
 //  3. The run may send Pause, Resume, and Cut. Cut requests an early result.
 //
 // If a helper dies or sends invalid messages, the run stops using the helper, and analyses the
@@ -28,9 +29,9 @@
 //
 // Answers that take long to compute, or that need rarely used code, come from a second program
 // ([AnswerHost]). The second program sends Ready, and receives a [Subject] and questions about it
-// ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several replies,
-// every reply except the last states that more replies follow. A new question replaces an earlier
-// question with the same name that has not been answered yet.
+// ([answers.Question], TypeAsk). A message of the type TypeAnswer contains a reply. If a question
+// has several replies, every reply except the last states that more replies follow. A new question
+// replaces an earlier question with the same name that has not been answered yet.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
 // kinds of carriers must pass the same test suite (workerstest), so they behave alike. Package

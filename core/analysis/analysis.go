@@ -1,14 +1,14 @@
 // Package analysis runs analyses over a trace in one pass and collects their results in a
 // profile.
 //
-//  1. A [Spec] selects what to analyse: the kinds of references, the threads and the part of the
-//     trace, the line sizes, and the analyses.
+//  1. A [Spec] selects the kinds of references, the threads and the part of the trace to analyse,
+//     the line sizes, and the analyses to run.
 //  2. A [Runner] reads the trace in batches, counts the records that the spec selects, and passes
 //     these records to every requested analysis (table.go lists the analyses). Every analysis
 //     receives the references. Analyses that request events also receive the events. Package
 //     contract defines the interface of an analysis.
-//  3. [Runner.Profile] returns the results so far. [Runner.Finish] ends the run and returns the
-//     final results.
+//  3. [Runner.Profile] returns the results of the part of the trace that has been read so far.
+//     [Runner.Finish] ends the run and returns the final results.
 //
 // A run can be interrupted between batches. If the run is saved with [Runner.Save] and restored
 // with [Runner.Restore], its profile is byte-identical to the profile of an uninterrupted run. A

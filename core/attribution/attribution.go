@@ -25,14 +25,14 @@
 // If a program's threads run on several cores, the misses of a level are computed from one of the
 // following LRU stacks:
 //
-//   - A private cache uses the coherent stack of the core that makes the access. Other cores'
+//   - For a private cache: the coherent stack of the core that makes the access. Other cores'
 //     stores remove lines from this stack (MODELS §6.4). The following misses of a site are
 //     certain: the first accesses of each core to a line, and the coherence misses. A miss on an
 //     invalidated line is a coherence miss if the line was still in the cache when it was
 //     invalidated, that is, if its depth on the stack was smaller than the number of lines in the
 //     cache. If the depth was larger, the cache had already evicted the line.
-//   - A cache that all cores share uses the stack of the whole trace.
-//   - A cache that only some cores share also uses the stack of the whole trace, because profiles
+//   - For a cache that all cores share: the stack of the whole trace.
+//   - For a cache that only some cores share: also the stack of the whole trace, because profiles
 //     do not contain stack distances by site for groups of cores. The misses are scaled to the
 //     prediction.
 //

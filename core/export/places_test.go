@@ -119,7 +119,7 @@ func TestCallgrindAnnotateReadsExport(t *testing.T) {
 	}
 }
 
-func TestFolded(t *testing.T) {
+func TestFoldedStacks(t *testing.T) {
 	want := "a.c;solve;line 12 load 40\na.c;solve;line 12 store 10\nb b.cc;operator()(int, char, double);line 3 load 7\nlibc.so.6;libc.so.6+0x1000 1\n(no file);(unknown) 1\n"
 	if got := string(difficultSheet().Folded(1)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

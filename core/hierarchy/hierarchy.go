@@ -5,22 +5,22 @@
 //     line size. Accesses with a stack distance below the level's number of lines are hits
 //     (MODELS §2).
 //   - A set-associative level is predicted exactly if the profile's table of depths within sets
-//     covers the level. The number of sets must then be a power of two and at most 65,536, the low
-//     bits of the line number must select the set, and there may be at most 32 ways (MODELS §4).
-//     The prediction is also exact if the profile contains the line utilisation of the level,
-//     because the measurement simulates the sets.
+//     covers the level. The table can cover a level only if the level has at most 32 ways, the
+//     number of its sets is a power of two and at most 65,536, and the low bits of the line number
+//     select the set (MODELS §4). The prediction is also exact if the profile contains the line
+//     utilisation of the level, because the measurement simulates the sets.
 //   - Any other set-associative level is predicted with SDCM, which computes the probability of a
 //     hit at each distance for a random mapping of lines to sets (MODELS §5), and causes a warning.
 //     Exact predictions include the result of SDCM for comparison.
 //
 // Every level is predicted from the whole stream of accesses (the independent-level model,
-// MODELS §3). Level i has misses_{i-1} accesses. The number of misses of level i is the number that
-// the same cache would have if it saw the whole stream, but at most misses_{i-1}. A real lower
-// level sees only the misses of the level above, in a different order, so the prediction of a lower
-// level causes a warning. Exclusive LRU levels with as many sets as the first level are predicted
-// exactly, because such a level and the levels above it behave like a single cache with the ways of
-// all these levels. Package simulate models other replacement policies, other exclusive levels and
-// write policies.
+// MODELS §3). Level i has misses_{i-1} accesses. The predicted number of misses of level i is the
+// number of misses that the cache would have if it saw the whole stream, but at most misses_{i-1}.
+// A real lower level sees only the misses of the level above, in a different order, so the
+// prediction of a lower level causes a warning. Exclusive LRU levels with as many sets as the first
+// level are predicted exactly, because such a level and the levels above it behave like a single
+// cache with the ways of all these levels. Package simulate models other replacement policies,
+// other exclusive levels and write policies.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's own stack, in
 // which stores of other cores invalidate lines. A shared level is predicted from the common stack

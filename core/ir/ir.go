@@ -11,16 +11,16 @@
 //  1. [Instrument] finds the top-level items: functions, global variables, types,
 //     attributes, metadata.
 //  2. Each function is parsed instruction by instruction. A function that cannot be parsed
-//     completely is left unchanged and listed under Missed, because correct compilation is more
-//     important than a complete trace.
+//     completely is left unchanged and listed in the field Missed, because correct compilation is
+//     more important than a complete trace.
 //  3. Basic blocks are cut into *pieces*, which are the blocks of the trace. A block is cut after
 //     every call that may run other code, because the call may throw or never return. A block is
 //     also cut before and after atomic operations, so that the steps of different threads appear in
 //     the order of these operations. Finally, blocks are cut so that no piece has more than 48
-//     values. A piece runs completely or not at all. A block is not cut between a tail call and the
-//     following return, so that the compiler can still turn the call into a jump, and deep
-//     recursion needs no stack space. In the trace, the step with the return therefore precedes the
-//     steps of the callee.
+//     values. The instructions of a piece are executed either all or not at all. A block is not cut
+//     between a tail call and the following return, so that the compiler can still turn the call
+//     into a jump, and deep recursion needs no stack space. In the trace, the step with the return
+//     therefore precedes the steps of the callee.
 //  4. At the beginning of each piece, the inserted code opens a step in the thread's buffer. Before
 //     each load, store or event, the inserted code writes the address into the step
 //     (tools/capture/runtime/abi.h shows the layout). Phis and landing pads remain at the beginning

@@ -62,9 +62,9 @@ func TestVectorsLongerThanChunks(t *testing.T) {
 	}
 }
 
-// TestStaticAssignsAllUnits checks that each unit is assigned to exactly one core, for any chunk
-// size.
-func TestStaticAssignsAllUnits(t *testing.T) {
+// TestStaticScheduleAssignsAllUnits checks that each unit is assigned to exactly one core, for any
+// chunk size.
+func TestStaticScheduleAssignsAllUnits(t *testing.T) {
 	for _, units := range []uint64{0, 1, 2, 5, 64, 100, 101} {
 		for _, chunk := range []uint64{0, 1, 3, 64, 1000, 1<<63 - 1} {
 			for _, cores := range []int{1, 2, 3, 64} {
@@ -110,8 +110,8 @@ func TestPrefixSumsOfManyUnits(t *testing.T) {
 	}
 }
 
-// TestEachChunkIsExecutedOnce checks that each chunk is executed exactly once, in whatever order the
-// cores request chunks.
+// TestEachChunkIsExecutedOnce checks that each chunk is executed exactly once, in whatever order
+// the cores request chunks.
 func TestEachChunkIsExecutedOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 11))

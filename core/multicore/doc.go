@@ -54,16 +54,16 @@
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, each core executes one
 // contiguous part of the iterations or, with a chunk size, every n-th chunk, where n is the number
 // of cores. If the number of iterations is not a multiple of the number of cores, the first parts
-// are one iteration longer. In guided schedules, a core takes 1/(2·cores) of the remaining
-// iterations, but at least the chunk size. Dynamic and guided chunks are assigned to the core with
-// the earliest clock; of several such cores, the first is chosen. Clocks start at 0 at the
-// beginning of the loop. They count cycles if Order contains the cycles of each block, and data
-// references otherwise. A dynamic schedule is nonmonotonic unless the program specifies otherwise:
-// each thread begins with its own part, as in a static schedule. A thread that has finished its
-// part steals chunks from the ends of other threads' parts. The initial parts are the same as in a
-// real run, but stealing depends on timing. If [Options.Schedule] is dynamic, there are no initial
-// parts: each chunk is assigned to the core with the least work. The schedule auto is treated as
-// static here, although LLVM's runtime treats auto as guided.
+// are one iteration longer. In guided schedules, each chunk contains 1/(2·cores) of the remaining
+// iterations, but at least as many iterations as the chunk size. Dynamic and guided chunks are
+// assigned to the core with the earliest clock; of several such cores, the first is chosen. Clocks
+// start at 0 at the beginning of the loop. They count cycles if Order contains the cycles of each
+// block, and data references otherwise. A dynamic schedule is nonmonotonic unless the program
+// specifies otherwise: each thread begins with its own part, as in a static schedule. A thread that
+// has finished its part steals chunks from the ends of other threads' parts. The initial parts are
+// the same as in a real run, but stealing depends on timing. If [Options.Schedule] is dynamic,
+// there are no initial parts: each chunk is assigned to the core with the least work. The schedule
+// auto is treated as static here, although LLVM's runtime treats auto as guided.
 //
 // Code for one thread. Core 0 executes single, master and masked constructs; the other cores
 // execute only the test that decides which thread executes the construct. A sections construct is
@@ -76,9 +76,9 @@
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
 // forking function. For core c, 2^48·c + 64·c is added to each private address. Programs do not use
 // addresses above 2^48, so the addresses of different cores never collide. As in LLVM's runtime,
-// the frames of each core are one line higher than the frames of the previous core, so that the
-// stacks do not compete for the same cache sets. Memory blocks that are allocated within a region
-// keep their addresses, because threads may share them.
+// the stack frames of each core are one cache line higher than the stack frames of the previous
+// core, so that the stacks do not compete for the same cache sets. Memory blocks that are allocated
+// within a region keep their addresses, because threads may share them.
 //
 // A test in tools/capture compares the result with real threads: with static schedules, each core
 // executes exactly the same references as its thread.

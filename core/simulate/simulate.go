@@ -61,8 +61,8 @@
 //
 //   - FIFO selects the line that was inserted first.
 //   - Random selects a random line. The random choices depend only on the seed.
-//   - Tree-PLRU selects a line with a binary tree of bits. The number of ways must be a power of
-//     two. Each use of a line turns the bits on its path away from the line.
+//   - Tree-PLRU uses a binary tree of bits to select a line. The number of ways must be a power of
+//     two. Each use of a line makes the bits on the path to the line point away from the line.
 //   - Bit-PLRU selects the first way whose bit is not set. Each use of a line sets the bit of its
 //     way. If all bits are then set, the bits of the other ways are cleared. (drcachesim selects a
 //     random way whose bit is not set.)
@@ -121,7 +121,7 @@
 // from the access to the first prefetched line. In a level with sub-blocks, prefetchers fetch
 // sub-blocks instead of lines. Demand accesses cause prefetches. With the option "chained",
 // prefetches by levels above also cause prefetches. With the option "reads", stores cause no
-// prefetches. Prefetches that miss continue to the lower levels, in which they are not demand
+// prefetches. Prefetches that miss continue to the lower levels, where they do not count as demand
 // accesses. A prefetch takes no time, so it is never late. If a level is inclusive, or if there is
 // an inclusive level below it, the level's prefetches wait until the levels above have inserted the
 // lines that they fetch.
@@ -139,10 +139,10 @@
 //
 // Each thread of the trace runs on its own core, unless [Options.Cores] assigns several threads to
 // one core. Once there are [MaxCores] cores, further threads are assigned to the existing cores
-// round-robin. A level without SharedBy has a private cache for each core. A level that n cores
-// share has one cache for every n consecutive cores. Cores are numbered as follows: first the
-// groups of Options.Cores, by their lowest thread number, and then other threads in the order in
-// which they appear. References are simulated in the order of the trace.
+// round-robin. A level whose field SharedBy is not set has a private cache for each core. If
+// SharedBy is n, the level has one cache for every n consecutive cores. Cores are numbered as
+// follows: first the groups of Options.Cores, by their lowest thread number, and then other threads
+// in the order in which they appear. References are simulated in the order of the trace.
 //
 // # Coherence
 //

@@ -39,7 +39,7 @@ func TestCoherentEqualsLinearLists(t *testing.T) {
 	})
 }
 
-func TestCoherentRestore(t *testing.T) {
+func TestRestoreCoherentModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := few(t)
 		EqualRestored(t, rapid.SampledFrom(chosen).Draw(t, "numbers"), events, rapid.IntRange(0, len(events)).Draw(t, "cut"))

@@ -14,9 +14,9 @@
 //     hash table (table.go) maps the line to its stamp. A bitmap of live stamps with a tree of
 //     prefix counts (stamps.go) counts the newer stamps in a small, fixed number of steps.
 //
-// Searching the array requires no hash table. Accesses that miss the array are queued, and
-// processed in bursts. A burst first touches the slots of its lines in the hash table, so that
-// their cache misses overlap.
+// Searching the array requires no look-up in the hash table. Accesses that miss the array are
+// queued, and processed in bursts. A burst first touches the slots of its lines in the hash table,
+// so that their cache misses overlap.
 //
 // If most accesses miss the array, searching the array wastes time, and each miss requires two
 // look-ups in the hash table: one for the accessed line, and one for the line that falls off the
@@ -34,8 +34,8 @@
 // the last a bits of their line numbers agree. The largest value of a with this property is the
 // number of trailing zeros in the XOR of the two line numbers.
 //
-//  1. For a line in the top array, the lines above it are known. Each line above adds one to the
-//     depth for every number of sets for which both lines are in the same set. One addition to a
+//  1. For a line in the top array, the lines above it are known. For each number of sets, the depth
+//     is the number of these lines that are in the same set as the accessed line. One addition to a
 //     word of sixteen 4-bit lanes updates the depths for all numbers of sets.
 //  2. For every number of sets, each set has a list of at most 32 lines that have fallen off the
 //     array. The position of a line in the list is the number of lines of its set that fell off the
@@ -44,7 +44,7 @@
 //     The lists are visited in ascending order of the number of sets. The visits end at the first
 //     list in which the line is already at the front, because the line is then also at the front of
 //     all following lists. If every line has a stamp, the lists are instead updated at each access,
-//     and one visit to a list counts and moves the line.
+//     and one visit to a list both determines the line's depth and moves the line.
 //
 // [Coherent] computes the depths within sets for one of several cores, if stores by other cores
 // invalidate lines (MODELS §6.4). [Shelved] writes lines to a spill store ([Shelf]), and therefore

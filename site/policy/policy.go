@@ -1,11 +1,11 @@
 // Package policy defines the content security policy of the page and the HTTP headers of its files,
-// for every way to serve the page.
+// for all ways of serving the page.
 //
-// The page may load files from, and connect to, its own origin only. The command's server and the
-// Cloudflare worker set these headers; static hosts read the headers from the file _headers. For
-// hosts that cannot send headers, the page has a meta element ([Meta]); but only a header
-// ([Content]) can prevent other sites from showing the page in a frame. The single file has no
-// trusted origin, so its policy ([Single]) allows no connections.
+// The page may load files only from its own origin, and may connect only to its own origin. The
+// command's server and the Cloudflare worker set these headers; static hosts read the headers from
+// the file _headers. For hosts that cannot send headers, the page has a meta element ([Meta]); but
+// only a header ([Content]) can prevent other sites from showing the page in a frame. The single
+// file has no trusted origin, so its policy ([Single]) allows no connections.
 package policy
 
 import "strings"

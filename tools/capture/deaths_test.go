@@ -188,9 +188,9 @@ func TestForksLeaveCompleteTraces(t *testing.T) {
 	}
 }
 
-// TestStatusMatchesSystem checks that the trace contains the exit status that the system reports,
-// which is only its low eight bits.
-func TestStatusMatchesSystem(t *testing.T) {
+// TestExitStatusMatchesSystem checks that the trace contains the exit status that the system
+// reports: the low eight bits of the program's exit code.
+func TestExitStatusMatchesSystem(t *testing.T) {
 	o := runProgram(t, nil, buildPlay(t, "deaths.c"), "minus one")
 	if got := o.readTrace(t, everything).ending.Status; got != 255 || o.state.ExitCode() != 255 {
 		t.Errorf("the trace has status %d, the system reports %d, want 255", got, o.state.ExitCode())

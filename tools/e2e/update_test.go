@@ -25,10 +25,11 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// TestUpdate checks what happens if the site changes between two visits. An open page must keep its
-// version, although the host no longer has the files of this version. A tab that is opened after
-// all other tabs have been closed must show the new version, and still contain all kept results.
-func TestUpdate(t *testing.T) {
+// TestSiteUpdate checks what happens if the site changes between two visits. An open page must keep
+// its version, although the host no longer has the files of this version. A tab that is opened
+// after all other tabs have been closed must show the new version, and still contain all kept
+// results.
+func TestSiteUpdate(t *testing.T) {
 	needStage(t)
 	site := newChangingProxy(t, serveCommand(t, ":0"))
 	p := newTab(t, site.server)

@@ -5,7 +5,7 @@
 //   - a Debian package for each architecture;
 //   - a copy of the page for offline use (the archive of `make zip`);
 //   - a software bill of materials in CycloneDX's format;
-//   - SHA256SUMS.
+//   - the file SHA256SUMS, which contains the checksums of all other files.
 //
 // The same commit and version of Go always result in the same bytes: all timestamps are the time of
 // the commit, lists are sorted, and the binaries contain no paths of the machine that builds them.

@@ -16,7 +16,7 @@
 //  6. docs/, the manual, which goldmark renders from the Markdown in site/docs;
 //  7. _headers with the content security policy, and precache.js, the list of files and hashes that
 //     the service worker needs to make the whole site available offline;
-//  8. a .br and a .gz copy of every file that compresses.
+//  8. a compressed copy (.br and .gz) of every file that becomes smaller by compression.
 //
 // The names of scripts, styles and programs contain hashes (see names.go). build/app.wasm.sizes.txt
 // lists the code size of each package in the program. The build is reproducible: the same sources

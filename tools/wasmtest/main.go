@@ -16,9 +16,8 @@
 //  3. While the binary runs, its output is posted back and copied to stdout and stderr. This
 //     command exits with the binary's exit code.
 //
-// A browser has no file system, so tests embed the files that they read, or fetch the files. The
-// tests can read the environment variables whose names begin with GO, STACKGLASS_ or RAPID_, and
-// also:
+// A browser has no file system, so tests embed or fetch the files that they read. The tests can
+// read the environment variables whose names begin with GO, STACKGLASS_ or RAPID_, and also:
 //
 //	WASMTEST_URL         the server's address, ending in a slash. Below it:
 //	                     src/ (the module's files), test.wasm (the binary

@@ -47,7 +47,7 @@ func TestLevelsOverTime(t *testing.T) {
 	}
 }
 
-func TestAnalysesOfSettings(t *testing.T) {
+func TestSettingsSelectAnalyses(t *testing.T) {
 	plain, err := Settings{}.Spec()
 	asked, err2 := Settings{Reuse: true, Touched: true}.Spec()
 	if err != nil || err2 != nil || plain.Previous || !asked.Previous || len(asked.Utilisation) == 0 || SpecKey(plain) == SpecKey(asked) {

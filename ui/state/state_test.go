@@ -439,9 +439,9 @@ func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
 	return v.Predict(hierarchy.Hierarchy{Levels: levels})
 }
 
-// TestChartsNeedNoDocuments checks that charts do not need documents, because a document about
-// a long run has a million rows. A table's document must be computed only once.
-func TestChartsNeedNoDocuments(t *testing.T) {
+// TestChartsDoNotComputeDocuments checks that charts do not need documents, because a document
+// about a long run has a million rows. A table's document must be computed only once.
+func TestChartsDoNotComputeDocuments(t *testing.T) {
 	v := demo(t, "openmp-stencil", 0)
 	v.MissCurve(nil)
 	v.HistogramChart()

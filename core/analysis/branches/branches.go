@@ -8,25 +8,27 @@
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
 //     preceding block is the caller if it contains a call to the function or ends in a tail call.
-//     (In the trace, the return precedes the entry of the tail-called function.) Otherwise, the
-//     caller is unknown: the function is a callback, the start of a thread, or a signal handler.
+//     (In the trace, the return of the block with the tail call precedes the entry of the called
+//     function.) Otherwise, the caller is unknown: the function is a callback, the start of a
+//     thread, or a signal handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
 //     the edge between these two blocks is counted. If the latest block has several edges to the
 //     entered block, the first edge is counted.
 //  3. A block that returns ends the invocation to which it belongs. A tail call also counts as a
 //     return, whether or not the called function returns.
-//  4. Otherwise, at least one invocation has ended without a return. The entered block, for example
-//     a landing pad, belongs to the topmost invocation whose latest block lists the entered block
-//     as a successor. If no invocation qualifies, or if the entered block follows a call to setjmp,
-//     the entered block belongs to the topmost invocation of its function and counts as resumed.
-//     All invocations above that invocation on the stack have ended.
+//  4. If the entered block is neither a first block nor a listed successor, at least one invocation
+//     has ended without a return. The entered block, for example a landing pad, belongs to the
+//     topmost invocation whose latest block lists the entered block as a successor. If no
+//     invocation qualifies, or if the entered block follows a call to setjmp, the entered block
+//     belongs to the topmost invocation of its function and counts as resumed. All invocations
+//     above that invocation on the stack have ended.
 //  5. If the block's function has no active invocation, the block counts as resumed, and all
 //     invocations of the thread end. Blocks without an active invocation occur if a trace begins in
 //     the middle of a run, or if a program switches stacks.
 //
-// Invocations that are still on a stack at the end did not return, because the program exited or
-// the trace ended. The stack-distance histogram of a block is the sum of the histograms of its
-// sites: see blocks.Run.Reuse.
+// Invocations that are still on a call stack at the end of the trace did not return, because the
+// program exited or the recording ended first. The stack-distance histogram of a block is the sum
+// of the histograms of its sites: see blocks.Run.Reuse.
 //
 // The call stacks at the beginning of a segment are unknown. A segment therefore records its first
 // calls and the blocks that belong to earlier invocations. The edges and callers of these blocks

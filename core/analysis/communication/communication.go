@@ -17,8 +17,8 @@
 //   - private: only one thread accesses the granule;
 //   - falsely shared: the granule is a line or a page, and more than half of its events are false.
 //     An event is false if the accessed words themselves have no source (MODELS §7.2). A few true
-//     events are allowed, for example because the main thread clears a counter before the other
-//     threads start and prints it after they end;
+//     events are allowed. For example, the main thread may clear a counter before the other threads
+//     start, and print the counter after they end;
 //   - read-shared: several threads access the granule, and no thread uses a value that another
 //     thread wrote;
 //   - producer-consumer: one thread writes the values that other threads use;

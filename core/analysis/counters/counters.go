@@ -1,8 +1,8 @@
 // Package counters counts what the instructions of a run do: operations, bytes moved, branches and
 // calls. The counts depend on the compiled program and its input, but not on the machine. These
-// counts are the "software performance counters" of Byfl: Anger, Yalamanchili, Pakin and McCormick,
+// counts are the "software performance counters" of Byfl (Anger, Yalamanchili, Pakin and McCormick,
 // Architecture-Independent Modeling of Intra-Node Data Movement, Table 1; Pakin and McCormick,
-// Hardware-independent Application Characterization, IISWC 2013; MODELS §10.
+// Hardware-independent Application Characterization, IISWC 2013; MODELS §10).
 //
 // A trace records which blocks were entered, and its tables list the instructions of each block.
 // Each count is a sum over the blocks of the program:
@@ -32,9 +32,9 @@
 // Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
 //   - Loads and stores: the number of references of each of these two kinds. A modify (an atomic
-//     exchange) counts as one load and one store (MODELS §1). Each access adds the size of its data
-//     type to the bytes. A masked vector access counts once for each sequence of adjacent active
-//     lanes.
+//     exchange) counts as one load and one store (MODELS §1). Each load or store adds the size of
+//     its data type to the number of loaded or stored bytes. A masked vector access counts once for
+//     each sequence of adjacent active lanes.
 //   - Moves and sets: the number of calls to memcpy and memmove (moves) and to memset (sets), and
 //     the number of bytes that these calls write. As in Byfl, moves and sets do not count as loads
 //     or stores.
@@ -54,16 +54,17 @@
 //     constant operands. This package counts all operands, because the trace's tables do not show
 //     which operands are constant.
 //   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr
-//     count as "conditional or indirect". Returns are ret and resume.
-//   - Calls: call and invoke, except for intrinsics. A function's invocations are the executions of
-//     its entry block. A call to an untraced function is attributed to the calling function.
+//     count as "conditional or indirect". The instructions ret and resume count as returns.
+//   - Calls: the instructions call and invoke, unless they call an intrinsic. A function's
+//     invocations are the executions of its entry block. A call to an untraced function is
+//     attributed to the calling function.
 //   - Vector operations: the flops, other floating-point operations and integer operations that
 //     vector instructions perform. (To compute the vectorised share, Byfl divides the number of
 //     vector instructions by the number of lane operations. In this package, the numerator also
 //     counts lane operations.)
 //   - Instructions: the executed instructions of LLVM IR.
 //   - Unique bytes: the number of distinct bytes that a function's own code touches, including the
-//     bytes of ranges. References without a size count as one byte.
+//     bytes of ranges. A reference whose size is unknown counts as one byte.
 //   - Memory usage: the smallest number of bytes that receive a given share of all accesses. Byfl
 //     reports the memory usage for a different list of shares.
 //

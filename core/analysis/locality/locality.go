@@ -2,7 +2,7 @@
 // of reference, the number of accesses at each LRU stack distance (MODELS §2). The package also
 // computes binned histograms for windows of the run.
 //
-//  1. A batch that extends beyond the end of a window is divided there.
+//  1. A batch that extends beyond the end of a window is divided at the end of the window.
 //  2. References are divided into line accesses. Most references make one line access.
 //  3. A stack.Model for each line size computes the stack distance of each line access.
 //  4. Distances are counted by kind. Distances below topDepths are counted in small arrays. All

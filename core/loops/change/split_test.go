@@ -47,9 +47,9 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitRejects checks that Split rejects a nest that uses all parts of its structures, or has
-// no structures.
-func TestSplitRejects(t *testing.T) {
+// TestSplitRejectsUnsuitableNests checks that Split rejects a nest that uses all parts of its
+// structures, or has no structures.
+func TestSplitRejectsUnsuitableNests(t *testing.T) {
 	for name, n := range map[string]*loops.Nest{
 		"all fields used": records(100, 24, 0, 8, 16),
 		"elements":        records(100, 8, 0),

@@ -5,9 +5,9 @@
 //     trip counts are treated as one nest that runs several times. Counts are exact. The time to
 //     compute an outline does not depend on trip counts, because a loop's counts are polynomials in
 //     the iteration number (see [loops.Sum]).
-//  2. [Outline.Arrays] returns the arrays that a loop accesses, with base, extent, a stride for
-//     each loop, and line utilisation. References whose line ranges overlap in the loop access the
-//     same array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
+//  2. [Outline.Arrays] returns the arrays that a loop accesses. Each array has a base, an extent, a
+//     stride for each loop, and a line utilisation. References whose line ranges overlap in the
+//     loop access the same array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
 package outline
 
 import (

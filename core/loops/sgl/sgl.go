@@ -1,8 +1,9 @@
 // Package sgl reads and writes loop-compressed traces (.sgl files). FORMAT.md in package loops
 // describes every byte, with an annotated example.
 //
-// A file consists of the same kinds of frames as a container of package sgt. The tables for the
-// program, threads and capture are also the same. Trees replace the chunks of steps.
+// A file consists of the same kinds of frames as a container of package sgt, with the same tables
+// for the program, the threads and the capture. However, a file contains trees instead of chunks of
+// steps.
 //
 //  1. [Writer] writes trees in order, together with the header of the trace. A trace consists of
 //     one tree, or of several trees if it is too irregular to fit in memory as one tree.

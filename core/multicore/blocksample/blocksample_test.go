@@ -360,9 +360,9 @@ var caches = []hierarchy.Cache{
 	{Name: "direct", SizeBytes: 256 * 64, Ways: 1, LineBytes: 64},
 }
 
-// TestAllWindowsEqualTheTrace checks that the sum of all windows' profiles, weighted by accesses,
-// equals the trace's profile (eq. 4), and that the hit ratios are also equal.
-func TestAllWindowsEqualTheTrace(t *testing.T) {
+// TestSampleOfAllWindowsEqualsTrace checks that the sum of all windows' profiles, weighted by
+// accesses, equals the trace's profile (eq. 4), and that the hit ratios are also equal.
+func TestSampleOfAllWindowsEqualsTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	p, whole := randomRows(rng, 3, 5000, 400, true)
 	s := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]
@@ -396,8 +396,8 @@ func TestAllWindowsEqualTheTrace(t *testing.T) {
 	}
 }
 
-// TestStandardErrors checks that about 95 % of the samples are within two standard errors of the exact
-// value, and that the error decreases with the number of windows.
+// TestStandardErrors checks that about 95 % of the samples are within two standard errors of the
+// exact value, and that the error decreases with the number of windows.
 func TestStandardErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 4))
 	p, whole := randomRows(rng, 2, 30_000, 150, true)

@@ -88,9 +88,9 @@ func TestRewritePart(t *testing.T) {
 	})
 }
 
-// TestRewriteDamage checks that the function Copy copies the readable part of a damaged container
-// and reports the damage.
-func TestRewriteDamage(t *testing.T) {
+// TestRewriteDamagedContainer checks that the function Copy copies the readable part of a damaged
+// container and reports the damage.
+func TestRewriteDamagedContainer(t *testing.T) {
 	file := written(t, generatedPrograms[3])
 	x := NewRewriter(io.Discard, NewReader("t", bytes.NewReader(file[:len(file)*2/3]), Options{}), Part{Kinds: trace.AllKinds})
 	var err error

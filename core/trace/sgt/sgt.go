@@ -5,8 +5,8 @@
 // that the block's sites accessed. All other data (kinds, sizes, source lines) is stored once, in
 // tables. A coder predicts each step. The coder assumes that each block is followed by the same
 // block as the last time, and that every value either grows by its stride, or differs from the
-// preceding value by the same amount as the last time. A run of correctly predicted steps of any
-// length takes one or two bytes.
+// preceding value by the same amount as the last time. A sequence of correctly predicted steps
+// takes only one or two bytes, regardless of its length.
 //
 //  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. While
 //     a program runs, the capture runtime writes its container in the same way.

@@ -77,10 +77,10 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestKilled kills an analysis several times at random moments, and repeats the command until the
-// analysis is complete. The profile must equal the profile of an uninterrupted analysis, and no
-// other files may remain.
-func TestKilled(t *testing.T) {
+// TestKilledAnalysisResumes kills an analysis several times at random moments, and repeats the
+// command until the analysis is complete. The profile must equal the profile of an uninterrupted
+// analysis, and no other files may remain.
+func TestKilledAnalysisResumes(t *testing.T) {
 	inMemory, spilled, length := 6, 2, 1_000_000
 	if os.Getenv("STACKGLASS_SOAK") != "" {
 		inMemory, spilled, length = 24, 8, 2_000_000

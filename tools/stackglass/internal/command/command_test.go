@@ -384,9 +384,9 @@ func TestImpossibleOutputPath(t *testing.T) {
 	expectExit(t, stackglass("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
 }
 
-// TestPartialDoesNotReplaceComplete checks that a partial profile does not replace a complete
-// profile.
-func TestPartialDoesNotReplaceComplete(t *testing.T) {
+// TestPartialProfileDoesNotReplaceComplete checks that a partial profile does not replace a
+// complete profile.
+func TestPartialProfileDoesNotReplaceComplete(t *testing.T) {
 	content := string(tracetest.Packed())
 	inFolder(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
 	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)

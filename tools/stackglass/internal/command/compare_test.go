@@ -39,9 +39,9 @@ const pair = "compare demo:matmul-naive demo:matmul-blocked "
 
 func words(line string) []string { return strings.Fields(line) }
 
-// TestCompareEqualsVerbs checks that a comparison contains the same numbers as a verb that runs on
-// each file separately.
-func TestCompareEqualsVerbs(t *testing.T) {
+// TestCompareEqualsSeparateRuns checks that a comparison contains the same numbers as a verb that
+// runs on each file separately.
+func TestCompareEqualsSeparateRuns(t *testing.T) {
 	for _, c := range []struct{ verb, on, name, number string }{
 		{"histogram", "histogram", "distance", "count"},
 		{"what-if --cache L1=2KiB,full --cache L2=4KiB,full", "what-if --cache L1=2KiB,full --cache L2=4KiB,full", "name", "misses"},
@@ -152,7 +152,7 @@ func compareJSON(t *testing.T, on string, args []string) {
 
 func near(x, y float64) bool { return x-y < 0.002 && y-x < 0.002 }
 
-func TestCompareRejects(t *testing.T) {
+func TestCompareUsageErrors(t *testing.T) {
 	small := filepath.Join(t.TempDir(), "small.sgp")
 	if got := stackglass("analyze", "demo:array-list", "--lines", "16", "--analyses", "locality", "-o", small); got.code != 0 {
 		t.Fatal(got)

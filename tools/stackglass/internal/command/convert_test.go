@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestConvertedTracesGiveTheSameAnswers checks that a converted trace has the same curve as the
+// TestConvertedTracesYieldSameAnswers checks that a converted trace has the same curve as the
 // original, for every format and for several parts of a trace.
-func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
+func TestConvertedTracesYieldSameAnswers(t *testing.T) {
 	inFolder(t, map[string]string{"a.lz4": string(tracetest.Packed())})
 	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store", "--kinds load --skip 7 --limit 3000"} {
 		want := stackglass(append(strings.Fields("curve a.lz4 --format csv"), strings.Fields(part)...)...)
@@ -81,8 +81,8 @@ func TestConvertLeavesNoPartialFile(t *testing.T) {
 	expectExit(t, stackglass("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "skipped 1 record that could not be read")
 }
 
-// TestConvertDamage checks that the readable part of a damaged trace is converted.
-func TestConvertDamage(t *testing.T) {
+// TestConvertDamagedTrace checks that the readable part of a damaged trace is converted.
+func TestConvertDamagedTrace(t *testing.T) {
 	packed := string(tracetest.Packed())
 	inFolder(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})
 	expectExit(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "truncated", "the output covers only the readable part of the trace")

@@ -354,7 +354,7 @@ func TestExportCompresses(t *testing.T) {
 	}
 }
 
-func TestExportRejects(t *testing.T) {
+func TestExportUsageErrors(t *testing.T) {
 	folder := t.TempDir()
 	kept := filepath.Join(folder, "kept.sgp")
 	if got := stackglass("analyze", "demo:array-list", "-o", kept); got.code != 0 {
@@ -384,9 +384,9 @@ func TestExportRejects(t *testing.T) {
 	}
 }
 
-// TestPartialExportDoesNotReplace checks that the partial export of a pass that ends early does not
-// replace a complete export.
-func TestPartialExportDoesNotReplace(t *testing.T) {
+// TestPartialExportDoesNotReplaceComplete checks that the partial export of a pass that ends early
+// does not replace a complete export.
+func TestPartialExportDoesNotReplaceComplete(t *testing.T) {
 	content := string(tracetest.Packed())
 	inFolder(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
 	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {

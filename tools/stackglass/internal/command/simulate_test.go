@@ -80,7 +80,7 @@ func TestSimulateTruncated(t *testing.T) {
 	}
 }
 
-func TestSimulateRejects(t *testing.T) {
+func TestSimulateUsageErrors(t *testing.T) {
 	inFolder(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
 		"simulate":                                "for example: stackglass simulate app.lackey.lz4",
@@ -153,9 +153,9 @@ func TestSimulateWarnsAboutInaccurateLevels(t *testing.T) {
 	}
 }
 
-// TestPartialIsReportedOnce checks that answers about a partial run contain exactly one warning
-// about it.
-func TestPartialIsReportedOnce(t *testing.T) {
+// TestPartialResultIsReportedOnce checks that answers about a partial run contain exactly one
+// warning about it.
+func TestPartialResultIsReportedOnce(t *testing.T) {
 	content := string(tracetest.Packed())
 	inFolder(t, map[string]string{"cut.lz4": content[:len(content)/2]})
 	for _, line := range []string{"what-if cut.lz4", "validate cut.lz4", "simulate cut.lz4", "compare cut.lz4 demo:matmul-naive --on what-if", "export cut.lz4 --to json"} {

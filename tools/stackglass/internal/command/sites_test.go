@@ -138,9 +138,9 @@ func TestSitesSortByEveryColumn(t *testing.T) {
 	}
 }
 
-// TestSitesTopByColumn checks that --top selects the rows with the largest values in the sorted
+// TestTopSitesByColumn checks that --top selects the rows with the largest values in the sorted
 // column, and not the rows with the most misses.
-func TestSitesTopByColumn(t *testing.T) {
+func TestTopSitesByColumn(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		for _, column := range []string{"references", "line", "L1_misses"} {
 			line := []string{"sites", "demo:array-list", "--by", by, "--cache", "L1=1KiB,full", "--sort", column, "--format", "csv"}

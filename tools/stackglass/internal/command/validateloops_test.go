@@ -68,7 +68,7 @@ func TestDineroIVIsRun(t *testing.T) {
 	}
 }
 
-func TestValidateLoopsRejects(t *testing.T) {
+func TestValidateLoopsUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"validate demo:array-list --loops":                                         "--cache L1=16KiB,1",
 		"validate demo:array-list --loops --cache L1=1KiB,2,plru":                  "LRU",

@@ -2,7 +2,8 @@
 // progress. A pass ends with a partial result if it is interrupted, if the trace is damaged, or if
 // memory runs low. If the file is already a profile, the package only reads it.
 //
-//  1. [Open] opens a file, standard input or an embedded demo, and recognises a profile or a trace.
+//  1. [Open] opens a file, standard input or an embedded demo, and detects whether it contains a
+//     profile or a trace.
 //  2. [Input.Analyze] returns the profile. [Result.Stopped] is the reason why a pass ended early;
 //     the profile is then marked as partial.
 package pass

@@ -12,10 +12,10 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestWorkersGiveTheSameBytes checks that the profile is byte-identical for any number of workers
+// TestWorkersProduceSameBytes checks that the profile is byte-identical for any number of workers
 // and segments. The inputs are the demos and the first references of real traces, both in their
 // original format and as containers.
-func TestWorkersGiveTheSameBytes(t *testing.T) {
+func TestWorkersProduceSameBytes(t *testing.T) {
 	inputs := map[string]Options{}
 	demos, err := site.Demos()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package wholefile writes files that appear only when they are complete. Until its content is
-// flushed to the disk, a file has a temporary name in the same folder.
+// Package wholefile writes files so that a file has its final name only when it is complete. Until
+// its content is flushed to the disk, a file has a temporary name in the same folder.
 package wholefile
 
 import (

@@ -28,7 +28,7 @@ func onlyFile(t *testing.T, dir, name, text string) {
 	}
 }
 
-func TestSaveReplaces(t *testing.T) {
+func TestSaveReplacesFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
 	for _, text := range []string{"first", "second, longer"} {
