@@ -134,9 +134,9 @@ func TestWrongIndex(t *testing.T) {
 	}
 }
 
-// TestReadingAhead checks that the results do not depend on how far the reader has read ahead of a
+// TestReadAhead checks that the results do not depend on how far the reader has read ahead of a
 // row, although reading ahead extends the tables.
-func TestReadingAhead(t *testing.T) {
+func TestReadAhead(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 26))
 		p := allocatingProgram()

@@ -108,7 +108,7 @@ func wholeCounts(p *profile.Profile) (counts []profile.TimeCount) {
 
 // The counts of a window are the differences between the counts of two runs: a run up to the end of
 // the window, and a run up to the beginning of the window.
-func TestTimelineCountsByDefinition(t *testing.T) {
+func TestTimelineMatchesDefinition(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 41))

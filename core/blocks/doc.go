@@ -48,8 +48,8 @@
 // Exceptions, longjmp and program exits can end an invocation in the middle of a function. Basic
 // blocks are therefore split after calls (package ir), and the part before the split has a weight
 // for leaving the function. A block that has no successors always leaves the function, even if its
-// weight is 0. A longjmp, or an exception from outside the program, can also enter a block without
-// following an edge. Executions of blocks that are entered in this way are counted in
+// weight for leaving is 0. A longjmp, or an exception from outside the program, can also enter a
+// block without following an edge. Executions of blocks that are entered in this way are counted in
 // [Edges.Resumed].
 //
 // Each execution of a block executes the same instructions. The number of instructions in the run

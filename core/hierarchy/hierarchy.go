@@ -10,8 +10,8 @@
 //     select the set (MODELS §4). The prediction is also exact if the profile contains the line
 //     utilisation of the level, because the measurement simulates the sets.
 //   - Any other set-associative level is predicted with SDCM, which computes the probability of a
-//     hit at each distance for a random mapping of lines to sets (MODELS §5), and causes a warning.
-//     Exact predictions include the result of SDCM for comparison.
+//     hit at each distance for a random mapping of lines to sets (MODELS §5). Such a prediction
+//     causes a warning. Exact predictions include the result of SDCM for comparison.
 //
 // Every level is predicted from the whole stream of accesses (the independent-level model,
 // MODELS §3). Level i has misses_{i-1} accesses. The predicted number of misses of level i is the

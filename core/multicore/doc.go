@@ -21,14 +21,14 @@
 //
 // # Rules
 //
-// Records. The trace must contain the runtime's marks (package ir, trace.ParallelBegin and so on)
+// Records: the trace must contain the runtime's marks (package ir, trace.ParallelBegin and so on)
 // and blocks. To record such a trace, compile the program with `stackglass cc` and -fopenmp, and
 // run the program with OMP_NUM_THREADS=1. For one core, the result is identical to the trace.
 //
-// Regions. A nested fork creates a region with a single thread, which the forking core executes. An
-// OpenMP runtime behaves in the same way unless max-active-levels is set. A league has a single
-// team, which is the default in LLVM's runtime. The block to which a fork returns is outside the
-// region, although the region's ParallelEnd follows the BlockEntry of this block. The block to
+// Regions: a nested fork creates a region with a single thread, which the forking core executes. An
+// OpenMP runtime behaves in the same way unless max-active-levels is set. A league consists of a
+// single team, as is the default in LLVM's runtime. The block to which a fork returns is outside
+// the region, although the region's ParallelEnd follows the BlockEntry of this block. The block to
 // which a barrier returns belongs to the phase after the barrier. Worksharing loops end with a
 // barrier unless the program specifies nowait. Compilers generate a separate call for the barrier.
 // If a reduction waits for other threads, it does so within the runtime, without a mark in the
@@ -65,13 +65,13 @@
 // there are no initial parts: each chunk is assigned to the core with the least work. The schedule
 // auto is treated as static here, although LLVM's runtime treats auto as guided.
 //
-// Code for one thread. Core 0 executes single, master and masked constructs; the other cores
+// Code for one thread: core 0 executes single, master and masked constructs; the other cores
 // execute only the test that decides which thread executes the construct. A sections construct is
 // treated as a loop over its sections. Critical sections, locks, ordered loops and tasks are
-// executed where the run executed them, without waiting; [Report.Doubts] counts them. In a
-// reduction, each core adds its part to the result: the loads and stores of the recorded run become
-// modifications, as in teams of up to four threads. Larger teams add their parts pairwise, in a
-// function that the recorded run never calls.
+// executed at the positions where the recorded run executed them, without waiting. [Report.Doubts]
+// counts these constructs. In a reduction, each core adds its part to the result: the loads and
+// stores of the recorded run become modifications, as in teams of up to four threads. Larger teams
+// add their parts pairwise, in a function that the recorded run never calls.
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
 // forking function. For core c, 2^48·c + 64·c is added to each private address. Programs do not use

@@ -6,8 +6,8 @@
 // # Accesses
 //
 // A reference makes one access to each line that it touches, in ascending order, as in DineroIV
-// (MODELS §1). Loads, instruction fetches and range reads are reads. Stores, modifies and range
-// writes are writes. A modify is one write access, not a read and a write.
+// (MODELS §1). Loads, instruction fetches and range reads count as reads. Stores, modifies and
+// range writes count as writes. A modify counts as a single write, not as a read and a write.
 //
 // # Demand accesses
 //
@@ -130,10 +130,10 @@
 //
 // Options.Bound also counts how often the demand accesses that reach each level would miss with
 // optimal replacement (Belady, A Study of Replacement Algorithms for a Virtual-Storage Computer,
-// IBM Systems Journal 5(2), 1966). No replacement policy that inserts every line has fewer misses.
-// The misses of optimal replacement are not counted in exclusive levels, in levels with sub-blocks,
-// and in levels that do not allocate for stores. Options.Bound requires at most 80 bytes of memory
-// for each distinct line.
+// IBM Systems Journal 5(2), 1966). No replacement policy that inserts every line has fewer misses
+// than optimal replacement. The misses of optimal replacement are not counted in exclusive levels,
+// in levels with sub-blocks, and in levels that do not allocate for stores. Options.Bound requires
+// at most 80 bytes of memory for each distinct line.
 //
 // # Cores
 //

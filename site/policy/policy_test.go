@@ -50,7 +50,7 @@ func TestMetaPolicyIsAllowed(t *testing.T) {
 	}
 }
 
-func TestSingleAllowsNoConnections(t *testing.T) {
+func TestSingleFileAllowsNoConnections(t *testing.T) {
 	if p := Single(nil, nil); !strings.Contains(p, "connect-src 'none'") || strings.Contains(p, "'self'") {
 		t.Errorf("%s", p)
 	}

@@ -1,6 +1,6 @@
-// Package e2e tests the page end to end: `stackglass serve` serves it to a real Chromium. The tests
-// use the page like a person, and compare its answers with the command's answers for the same file.
-// The package contains only tests.
+// Package e2e tests the page end to end in a real Chromium. The command `stackglass serve` serves
+// the page. The tests use the page like a person, and compare the page's answers with the command's
+// answers for the same file. The package contains only tests.
 //
 //	make e2e                                          builds, then runs them all
 //	STACKGLASS_E2E=1 go test ./tools/e2e -run Keyboard

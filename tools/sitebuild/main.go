@@ -5,8 +5,8 @@
 //     ./wasm/unpack/program, which the page loads for rare compression formats and for answers.
 //     After linking, tools/internal/wasmcode and the files lines.go, fold.go, symbols.go and
 //     segments.go make both programs faster and smaller;
-//  2. wasm_exec.js, from GOROOT, with wasm/worker/unfold.js, which unfolds the programs' function
-//     tables;
+//  2. wasm_exec.js, from GOROOT, combined with wasm/worker/unfold.js, which restores the programs'
+//     compacted function tables;
 //  3. vugu.js, Vugu's helper script, from the pinned module: Vugu would eval the script, but the
 //     page's policy forbids eval, so the script is served as a file;
 //  4. uplot.js and uplot.css, and graph.js, which includes dagre, from the npm packages that

@@ -13,8 +13,8 @@
 //  2. Chromium opens the page in a new, empty, persistent profile (an off-the-record profile has a
 //     different kind of storage). The page starts a worker, which runs the binary with the
 //     arguments.
-//  3. While the binary runs, its output is posted back and copied to stdout and stderr. This
-//     command exits with the binary's exit code.
+//  3. While the binary runs, its output is sent back to the server and copied to stdout and stderr.
+//     This command exits with the binary's exit code.
 //
 // A browser has no file system, so tests embed or fetch the files that they read. The tests can
 // read the environment variables whose names begin with GO, STACKGLASS_ or RAPID_, and also:

@@ -1,9 +1,10 @@
 // Package web implements workers.Carrier for a page and a web worker, by postMessage. Package
 // workers/local does the same for goroutines. Package web builds for js/wasm only.
 //
-//   - [Spawn], on the page, starts a worker and returns the page's end of the connection.
-//   - [Help], in a worker, starts a further worker with the same program.
-//   - [Self], in the worker, returns the worker's end of the connection.
+//   - [Spawn] is called on the page. It starts a worker and returns the page's end of the
+//     connection.
+//   - [Help] is called in a worker. It starts another worker with the same program.
+//   - [Self] is called in a worker. It returns the worker's end of the connection.
 //   - [Yield] lets a worker receive events during a computation; [Await] waits for a promise.
 //
 // A message is an object with the fields type, job, body and attachment. The type and the job are

@@ -1,4 +1,4 @@
-// Package communication reports which values the threads of a trace write for other threads to use
+// Package communication reports which values one thread of a program writes and other threads use
 // (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
 // A granule is a word of 8 bytes, a line, or a page of 4,096 bytes. The source of a reference to a

@@ -3,9 +3,9 @@
 // between accesses to the same line. [profile.Footprint] computes the average footprint from these
 // counts.
 //
-// The footprint analysis is the smallest analysis, and can serve as an example for new analyses.
-// The analysis reads every record in order and therefore needs no code for joining segments: see
-// [contract.RowAppender].
+// The footprint analysis has the least code of all analyses, and can serve as an example for new
+// analyses. The analysis reads every record in order and therefore needs no code for joining
+// segments: see [contract.RowAppender].
 package footprint
 
 import (

@@ -5,8 +5,9 @@
 // reuse profiles P(D|BB_i) of a small input. Only the execution counts of the blocks change.
 // Package larger predicts in four steps:
 //
-//  1. The threads of each small run are synthesised (package predict), and every execution of each
-//     block is measured on the stacks of a level's caches (package blocksample).
+//  1. The threads of each small run are synthesised (package predict), and the stack distances in
+//     all executions of each block are measured on the LRU stacks of a level's caches (package
+//     blocksample).
 //  2. For each stack, scaling laws for the executions and references of blocks are fitted (package
 //     blocks/scaling), as if the stack belonged to a separate program. Each core therefore has its
 //     own scaling laws.
@@ -17,14 +18,14 @@
 //
 // # Assumptions
 //
-// Runs with the larger input take the same paths through the code. Each core's share of the work
-// changes with the input size in the same way as between the small runs. Predictions are less
-// accurate if the input sizes leave different remainders when they are divided by the number of
-// cores. [Level.Kept] assumes that distances within a block do not depend on the input. This
-// assumption is correct for near reuse (other elements of the same line, or a row that is small for
-// both inputs), but not for arrays that are traversed repeatedly. If an array fitted in the cache
-// in the small run, its accesses are predicted to hit. Coherence is not modelled, and lines are
-// assumed to be spread over sets at random.
+// The package assumes that runs with the larger input take the same paths through the code. It also
+// assumes that each core's share of the work changes with the input size in the same way as between
+// the small runs. Predictions are less accurate if the input sizes leave different remainders when
+// they are divided by the number of cores. [Level.Kept] assumes that distances within a block do
+// not depend on the input. This assumption is correct for near reuse (other elements of the same
+// line, or a row that is small for both inputs), but not for arrays that are traversed repeatedly.
+// If an array fitted in the cache in the small run, its accesses are predicted to hit. Coherence is
+// not modelled, and lines are assumed to be spread over sets at random.
 package larger
 
 import (

@@ -7,13 +7,14 @@
 //     coherent by MESI (package simulate). The simulation is exact for the synthesised threads. If
 //     executions of blocks are divided among cores, private caches require a separate pass
 //     (apart.go).
-//  3. With [Question.Stacks], the threads' stacks are also analysed (package analysis/sharing),
-//     and, as in the paper, the stack distance cache model (SDCM) is applied to the stacks. The
-//     difference between the results of SDCM and of the simulation is the error of SDCM plus the
-//     sampling error of [Question.Sample]. Sampling is the default, because complete stacks for
-//     many cores take ten times as long as the rest of the prediction. [Question.Keep] stores a
-//     complete profile of the threads. [Question.Windows] selects the paper's statistical method:
-//     SDCM from windows of each block, with confidence intervals (package blocksample).
+//  3. With [Question.Stacks], the LRU stacks of the threads are also computed (package
+//     analysis/sharing), and the stack distance cache model (SDCM) is applied to these stacks, as
+//     in the paper. The difference between the results of SDCM and of the simulation is the error
+//     of SDCM plus the sampling error of [Question.Sample]. Sampling is the default, because
+//     complete stacks for many cores take ten times as long as the rest of the prediction.
+//     [Question.Keep] stores a complete profile of the threads. [Question.Windows] selects the
+//     paper's statistical method: SDCM from windows of each block, with confidence intervals
+//     (package blocksample).
 //  4. The cycles of blocks are computed (package pipeline) if a processor is given and the trace
 //     has instructions. Each load has the latency of the level in which the simulation found its
 //     line. The time of a core is the sum of visits × cycles over the blocks. [Time] lists the

@@ -1,4 +1,4 @@
-// Package gzip adds the decompression of gzip (RFC 1952) to package open. The package increases the
+// Package gzip adds gzip decompression (RFC 1952) to package open. The package increases the
 // compressed size of a WebAssembly program by 8 KB.
 package gzip
 

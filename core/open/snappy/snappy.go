@@ -1,6 +1,6 @@
-// Package snappy adds the decompression of Snappy's framing format (google/snappy,
-// framing_format.txt) to package open. The package also reads DynamoRIO's variant of the format,
-// which adds two types of chunks without a checksum.
+// Package snappy adds decompression of Snappy's framing format (google/snappy, framing_format.txt)
+// to package open. The package also reads DynamoRIO's variant of the format, which adds two types
+// of chunks without a checksum.
 package snappy
 
 import (

@@ -1,5 +1,5 @@
-// Package xz adds the decompression of xz to package open. The package increases the compressed
-// size of a WebAssembly program by 120 KB.
+// Package xz adds xz decompression to package open. The package increases the compressed size of a
+// WebAssembly program by 120 KB.
 //
 // The imported library accepts a file that is truncated between two blocks or within a block's
 // header. Package xz therefore checks that the file ends with the magic bytes of a stream footer,

@@ -1,4 +1,4 @@
-// Package zip adds the decompression of ZIP archives (PKWARE's APPNOTE.TXT, 6.3) to package open.
+// Package zip adds decompression of ZIP archives (PKWARE's APPNOTE.TXT, 6.3) to package open.
 // DynamoRIO writes such archives: their members chunk.0000, chunk.0001, … are consecutive parts of
 // one trace.
 //

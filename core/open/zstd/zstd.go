@@ -1,5 +1,5 @@
-// Package zstd adds the decompression of Zstandard (RFC 8878) to package open. The package
-// increases the compressed size of a WebAssembly program by 180 KB.
+// Package zstd adds Zstandard decompression (RFC 8878) to package open. The package increases the
+// compressed size of a WebAssembly program by 180 KB.
 //
 // The imported library verifies a frame's checksum before it returns the frame's last block. If the
 // checksum is wrong or missing, the last block, with up to 128 KiB of text, is lost.

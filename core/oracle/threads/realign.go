@@ -2,9 +2,9 @@
 // then be compared with predictions of package multicore.
 //
 // In a recorded trace with several threads, the references are in the order in which a machine
-// executed them, possibly with fewer processors than threads. The order hardly affects which
-// references each thread makes between two barriers, but it affects the contents of shared caches.
-// Realign keeps the references of each thread, and changes how the threads are interleaved:
+// executed them, possibly on fewer processors than there are threads. The order hardly affects
+// which references each thread makes between two barriers, but it affects the contents of shared
+// caches. Realign keeps the references of each thread, and changes how the threads are interleaved:
 //
 //  1. Records outside of parallel regions keep their order.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
@@ -15,7 +15,8 @@
 //
 // Threads are renumbered as cores, from 0 in order of appearance. Threads that first appear in the
 // same region are numbered in the order of their OpenMP thread numbers if the positions of their
-// stacks show this order (see stagger), or else in the order of their numbers in the trace.
+// stacks show this order (see stagger). Otherwise, these threads are numbered in the order of their
+// numbers in the trace.
 //
 // A nested region on the same thread, and its barriers, belong to the enclosing phase, because
 // LLVM's runtime by default adds no threads to a nested region. Threads that are not in the team,

@@ -20,7 +20,7 @@
 // The private traces and the shared trace have the form of recorded traces. The thread number of a
 // record is the number of the core that makes the reference.
 //
-// # Division as printed and by region
+// # The paper's division and the division by region
 //
 // The paper counts a block's executions over the whole trace. As a result, core 0 executes the
 // parallel regions at the beginning of the run, and the last core executes the parallel regions at
@@ -46,7 +46,7 @@
 //     Chunk.
 //   - In the paper, an "offline code analysis tool" lists the parallel blocks. Here, a block is
 //     parallel if it ran between the marks of a parallel region. If a block ran both inside and
-//     outside of regions, because its function was called from both, the division as printed treats
+//     outside of regions, because its function was called from both, the paper's division treats
 //     all executions of the block as parallel. The division by region treats only the executions
 //     inside of regions as parallel.
 //   - The round-robin strategy sets tr_id to 0 before the loop, but adds 1 before it takes the
@@ -68,20 +68,20 @@
 //     core begin, and both cores may use the same line. Here, bits 48 to 53 of private addresses
 //     contain the core's number. Different cores never share a line, and the cache set and the
 //     offset within the line do not change.
-//   - In the authors' program, an address is shared in the whole program if it occurs in a block
-//     that is labelled as shared ([Ranges]). According to another reading of the paper, only the
-//     references in labelled blocks are shared. Without labels, the part of the stack below the
-//     stack pointer at the fork is private. Outside of regions, the stack pointer at the last fork
-//     is used; this matters only for the division as printed.
+//   - In the authors' implementation, an address counts as shared everywhere in the trace if it
+//     occurs in a block that is labelled as shared ([Ranges]). According to another reading of the
+//     paper, only the references in labelled blocks are shared. Without labels, the part of the
+//     stack below the stack pointer at the fork is private. Outside of regions, the stack pointer
+//     at the last fork is used; this matters only for the paper's division.
 //   - A call ends a block, and the code after the call is a separate block, as in [trace.Block]. In
 //     PPT's traces, the callee's blocks are nested in the caller's block. PPT's script
 //     bb_overlap_solver.py splits these nested blocks first, which has the same effect.
 //
 // # Memory
 //
-// The number of executions of a block is known only at the end of the region or trace. Therefore,
-// the whole region is kept in memory. For the division as printed in the paper, the whole trace is
-// kept in memory. A reference occupies two or three bytes if its address is regular, and up to ten
-// more bytes otherwise. [Options.LimitBytes] limits the memory. For the division by region,
-// accesses outside of regions are not kept in memory.
+// The number of executions of a block is known only at the end of the region or trace. For the
+// division by region, each whole region is therefore kept in memory, but accesses outside of
+// regions are not. For the paper's division, the whole trace is kept in memory. A reference
+// occupies two or three bytes if its address is regular, and up to ten more bytes otherwise.
+// [Options.LimitBytes] limits the memory.
 package sasmm

@@ -10,9 +10,9 @@
 // quotes, "" represents a quote). Numbers are decimal, or hexadecimal with 0x. A size or PC may be
 // empty.
 //
-// The kind of a reference is a letter or word, in upper or lower case: r, l, load, read; w, s,
-// store, write; m, modify, update; i, f, fetch, ifetch, or din's 0, 1 and 2. If no column contains
-// kinds, every reference is a load.
+// The kind of a reference is a letter or word, in upper or lower case: r, l, load or read; w, s,
+// store or write; m, modify or update; i, f, fetch or ifetch. The labels 0, 1 and 2 of din traces
+// are also accepted. If no column contains kinds, every reference is a load.
 package csv
 
 import (

@@ -16,8 +16,8 @@
 // the number of the virtual processor. In user mode, QEMU reuses the numbers of threads that have
 // ended. The format does not contain sizes.
 //
-// The plugin prints an instruction when its processor begins the next instruction, so lines of
-// different threads are only roughly in execution order.
+// The plugin prints an instruction when the virtual processor begins the next instruction, so lines
+// of different threads are only roughly in execution order.
 package execlog
 
 import (

@@ -44,9 +44,9 @@ func TestWholeFilesHaveNoFaults(t *testing.T) {
 	})
 }
 
-// TestEveryWrongByteIsAFault checks that the function Check detects a flipped bit in any byte of a
+// TestEveryWrongByteIsReported checks that the function Check detects a flipped bit in any byte of a
 // file.
-func TestEveryWrongByteIsAFault(t *testing.T) {
+func TestEveryWrongByteIsReported(t *testing.T) {
 	p := blocksOf("ls", "", "l")
 	steps := []step{{1, 1, 0, []uint64{8, 16}}, {1, 1, 1, nil}, {2, 2, 2, []uint64{1 << 40}}, {1, 3, 0, []uint64{16, 24}}}
 	file := write(t, p, steps, chunkSize{bytes: 1 << 20, steps: 2})

@@ -232,9 +232,9 @@ func compareRows(t failer, how string, got, want []row) {
 	}
 }
 
-// TestCutAnywhere checks that, if a file is cut off anywhere, a reader returns all complete chunks,
+// TestTruncationAtAnyByte checks that, if a file is cut off anywhere, a reader returns all complete chunks,
 // and then reports that the file is truncated.
-func TestCutAnywhere(t *testing.T) {
+func TestTruncationAtAnyByte(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
 		steps := someSteps(t, p, 5)

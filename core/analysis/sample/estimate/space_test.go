@@ -81,7 +81,7 @@ func (n *naive) distance(line trace.Line, at int, whole []trace.Line) uint32 {
 	return frontLines + uint32(math.Round(min(d, float64(time))))
 }
 
-func TestSpaceMatchesDefinition(t *testing.T) {
+func TestSpaceSampleMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := drawLines(t)
 		o, err := sample.Parse("space=" + rapid.SampledFrom([]string{"1", "0.5", "0.25", "0.01"}).Draw(t, "rate"))
