@@ -129,9 +129,9 @@ func (dead) Receive() (workers.Message, error) {
 }
 func (dead) Close() error { return nil }
 
-// TestAnswerProgramMissing checks that, if the answer program cannot be loaded, the page shows the
+// TestMissingAnswerProgram checks that, if the answer program cannot be loaded, the page shows the
 // reason and advice.
-func TestAnswerProgramMissing(t *testing.T) {
+func TestMissingAnswerProgram(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Port = unloaded{d}

@@ -287,10 +287,10 @@ func TestOwners(t *testing.T) {
 	d.wants(c.OwnerName(list[0]))
 }
 
-// TestFalseSharingNamed checks that the page names the falsely shared data structure, both source
+// TestFalseSharingIsNamed checks that the page names the falsely shared data structure, both source
 // locations and the fix. The overview must contain these details only for the first case of false
 // sharing.
-func TestFalseSharingNamed(t *testing.T) {
+func TestFalseSharingIsNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
 	f := d.app.communication().FalseFindings()[0]
 	d.wants(`id="false-1"`, `id="table-false"`, ">"+f.Name+"<", html.EscapeString(f.Fix), "the store in Code", "in this run")

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTaskTakesLimitedShareOfTime checks that a task of any duration takes at most a twentieth of
-// the time until its next run, and never runs more often than requested.
-func TestTaskTakesLimitedShareOfTime(t *testing.T) {
+// TestEachTaskTakesLimitedShareOfTime checks that a task of any duration takes at most a twentieth
+// of the time until its next run, and never runs more often than requested.
+func TestEachTaskTakesLimitedShareOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := time.Duration(rapid.Int64Range(0, 2e9).Draw(t, "least"))
 		p := pace{least: least}
@@ -51,9 +51,9 @@ func TestSpeedFollowsRecentChanges(t *testing.T) {
 	}
 }
 
-// TestTasksTakeLimitedShareOfTime checks that, if no task takes longer than expected, all tasks
+// TestAllTasksTakeLimitedShareOfTime checks that, if no task takes longer than expected, all tasks
 // including the last one take at most a twentieth of the time.
-func TestTasksTakeLimitedShareOfTime(t *testing.T) {
+func TestAllTasksTakeLimitedShareOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(0)
 		s := share{began: now}

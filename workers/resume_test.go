@@ -175,7 +175,7 @@ func TestResumeWithoutCheckpoint(t *testing.T) {
 	wantContains(t, f.failed(), "not a checkpoint of this version")
 }
 
-func TestNoCheckpointBeyondMemory(t *testing.T) {
+func TestNoCheckpointIfStateIsTooLarge(t *testing.T) {
 	f := newFixture(t)
 	f.host.CheckpointBytes, f.host.CheckpointMemory = 100_000, 1000
 	f.host.Memory = func() uint64 { return 1001 }

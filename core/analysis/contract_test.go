@@ -159,7 +159,7 @@ func TestContract(t *testing.T) {
 }
 
 // A reference that touches very many bytes is passed to PieceConsumers in pieces.
-func TestLongReferencesArePassedInPieces(t *testing.T) {
+func TestLongReferencesAreSplitForPieceConsumers(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {
 		w = &witness{}

@@ -30,7 +30,7 @@
 //     certain: the first accesses of each core to a line, and the coherence misses. A miss on an
 //     invalidated line is a coherence miss if the line was still in the cache when it was
 //     invalidated, that is, if its depth on the stack was smaller than the number of lines in the
-//     cache. If the depth was larger, the cache had already evicted the line.
+//     cache. If the depth was at least this number, the cache had already evicted the line.
 //   - For a cache that all cores share: the stack of the whole trace.
 //   - For a cache that only some cores share: also the stack of the whole trace, because profiles
 //     do not contain stack distances by site for groups of cores. The misses are scaled to the

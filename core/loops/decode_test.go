@@ -202,7 +202,7 @@ func TestCountsMatchRows(t *testing.T) {
 	})
 }
 
-func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
+func TestExpansionOfManyEmptyLoopsFails(t *testing.T) {
 	tree, err := Decode(triangle(1<<60, 0, 0).Append(nil))
 	if err != nil {
 		t.Fatal(err)

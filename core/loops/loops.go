@@ -65,11 +65,11 @@
 // Data-dependent trip counts, for example in sparse matrices, are not affine, so each execution of
 // a loop with such a trip count is a separate node. An inner loop may have a trip count of 0 if the
 // body also contains leaves. However, iterations before the first execution of the inner loop have
-// a different shape, and do not belong to the same loop. The bodies of loops are at most as long as
-// the window. Bodies of one or two nodes are found wherever they repeat. To find a longer body, the
-// Folder compares the last three shapes of the list with earlier positions, but remembers only the
-// four most recent positions of each sequence of three shapes. The body is found only if the
-// previous iteration ends at one of these four positions. Without sites and PCs, no reference is
-// wild, few records compress, and the detected loops differ from the loops of the program. Package
-// sgl therefore assigns sites to records without sites before it compresses them.
+// a different shape. The bodies of loops are at most as long as the window. Bodies of one or two
+// nodes are found wherever they repeat. To find a longer body, the Folder compares the last three
+// shapes of the list with earlier positions, but remembers only the four most recent positions of
+// each sequence of three shapes. The body is found only if the previous iteration ends at one of
+// these four positions. Without sites and PCs, no reference is wild, few records compress, and the
+// detected loops differ from the loops of the program. Package sgl therefore assigns sites to
+// records without sites before it compresses them.
 package loops

@@ -55,15 +55,16 @@
 // contiguous part of the iterations or, with a chunk size, every n-th chunk, where n is the number
 // of cores. If the number of iterations is not a multiple of the number of cores, the first parts
 // are one iteration longer. In guided schedules, each chunk contains 1/(2·cores) of the remaining
-// iterations, but at least as many iterations as the chunk size. Dynamic and guided chunks are
-// assigned to the core with the earliest clock; of several such cores, the first is chosen. Clocks
-// start at 0 at the beginning of the loop. They count cycles if Order contains the cycles of each
-// block, and data references otherwise. A dynamic schedule is nonmonotonic unless the program
-// specifies otherwise: each thread begins with its own part, as in a static schedule. A thread that
-// has finished its part steals chunks from the ends of other threads' parts. The initial parts are
-// the same as in a real run, but stealing depends on timing. If [Options.Schedule] is dynamic,
-// there are no initial parts: each chunk is assigned to the core with the least work. The schedule
-// auto is treated as static here, although LLVM's runtime treats auto as guided.
+// iterations, but at least the number of iterations that the chunk size specifies. Dynamic and
+// guided chunks are assigned to the core with the earliest clock; of several such cores, the first
+// is chosen. Clocks start at 0 at the beginning of the loop. They count cycles if Order contains
+// the cycles of each block, and data references otherwise. A dynamic schedule is nonmonotonic
+// unless the program specifies otherwise: each thread begins with its own part, as in a static
+// schedule. A thread that has finished its part steals chunks from the ends of other threads'
+// parts. The initial parts are the same as in a real run, but stealing depends on timing. If
+// [Options.Schedule] is dynamic, there are no initial parts: each chunk is assigned to the core
+// with the least work. The schedule auto is treated as static here, although LLVM's runtime treats
+// auto as guided.
 //
 // Code for one thread: core 0 executes single, master and masked constructs; the other cores
 // execute only the test that decides which thread executes the construct. A sections construct is

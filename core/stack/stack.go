@@ -1,7 +1,7 @@
-// Package stack computes LRU stack distances: for each access to a cache line, the number of other,
-// distinct lines that were accessed since the previous access to this line (MODELS §1). In a fully
-// associative LRU cache of C lines, exactly the accesses with a distance below C hit, so one pass
-// covers every capacity (Mattson, Gecsei, Slutz and Traiger, 1970).
+// Package stack computes LRU stack distances: for each access to a cache line, the number of
+// distinct other lines that were accessed since the previous access to this line (MODELS §1). In a
+// fully associative LRU cache of C lines, exactly the accesses with a distance below C hit, so one
+// pass covers every capacity (Mattson, Gecsei, Slutz and Traiger, 1970).
 //
 // [Exact] is the model that computes only distances. [Exact] keeps the stack in two parts:
 //

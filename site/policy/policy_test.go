@@ -56,7 +56,7 @@ func TestSingleFileAllowsNoConnections(t *testing.T) {
 	}
 }
 
-func TestCache(t *testing.T) {
+func TestCacheControl(t *testing.T) {
 	for path, want := range map[string]string{"assets/app.0a1b.wasm": Forever, "index.html": Ask, "demos/ring.sgt": Ask, "sw.js": Ask} {
 		if got := Cache(path); got != want {
 			t.Errorf("%s: %s", path, got)

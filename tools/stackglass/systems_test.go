@@ -40,9 +40,9 @@ var targets = []target{
 	{"windows", "arm64", nil},
 }
 
-// TestSystems checks that the command can be built for all target systems, and that it runs
-// correctly if an emulator is installed.
-func TestSystems(t *testing.T) {
+// TestCommandBuildsForAllSystems checks that the command can be built for all target systems, and
+// that it runs correctly if an emulator is installed.
+func TestCommandBuildsForAllSystems(t *testing.T) {
 	for _, to := range targets {
 		t.Run(to.system+"-"+to.machine, func(t *testing.T) {
 			if to.system == runtime.GOOS && to.machine == runtime.GOARCH {

@@ -37,7 +37,7 @@ func TestReadAt(t *testing.T) {
 	}
 }
 
-func TestReadAtFails(t *testing.T) {
+func TestReadAtErrors(t *testing.T) {
 	f, err := OpenAt(newFile(pattern(100), 1))
 	if err != nil {
 		t.Fatal(err)

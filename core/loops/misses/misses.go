@@ -29,10 +29,11 @@
 //   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
 //   - Two states match under two conditions. First, if a line of the older state is in a region of
-//     a class, the newer state must contain the line moved by d at the same position, and the moved
-//     line must be in a region of the same class. Second, every other line must be at the same
-//     position in both states. If the moved line were outside the regions of its class, references
-//     to a different array could hit it after the jump, and the counts would be silently wrong.
+//     a class, the newer state must contain, at the same position, this line moved by d, and the
+//     moved line must be in a region of the same class. Second, every other line must be at the
+//     same position in both states. If the moved line were outside the regions of its class,
+//     references to a different array could hit it after the jump, and the counts would be silently
+//     wrong.
 //
 // Under these conditions, the movement is a one-to-one mapping of all lines that are in the cache
 // or are accessed before the end of the jump, and it maps sets to sets. LRU does not depend on line

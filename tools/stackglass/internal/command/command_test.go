@@ -497,7 +497,7 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-func TestDemoWrites(t *testing.T) {
+func TestDemoIsWrittenUnchanged(t *testing.T) {
 	inFolder(t, nil)
 	expectExit(t, stackglass("demo", "matmul-naive", "-o", "a.sgt"), exitOK)
 	if content, err := os.ReadFile("a.sgt"); err != nil || string(content) != demoBytes(t) {

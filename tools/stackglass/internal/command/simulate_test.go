@@ -64,9 +64,9 @@ func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	return levels
 }
 
-// TestSimulateTruncated checks that the result for a truncated trace is marked as partial, and that
-// the exit code is the code for partial results.
-func TestSimulateTruncated(t *testing.T) {
+// TestSimulateTruncatedTrace checks that the result for a truncated trace is marked as partial, and
+// that the exit code is the code for partial results.
+func TestSimulateTruncatedTrace(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "threads.sgt"))
 	if err != nil {
 		t.Fatal(err)

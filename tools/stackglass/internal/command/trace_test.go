@@ -29,7 +29,7 @@ func TestTraceUsage(t *testing.T) {
 }
 
 // TestRecordsOnLinux checks the errors that the recording verbs print on operating systems other
-// than Linux. TestSystems runs these verbs on Windows.
+// than Linux. TestCommandBuildsForAllSystems runs these verbs on Windows.
 func TestRecordsOnLinux(t *testing.T) {
 	for system, words := range map[string]string{"windows": "this machine runs Windows. Record the program on Linux (the Windows Subsystem", "darwin": "this machine runs macOS. Record the program on Linux (a container", "freebsd": "this machine runs freebsd"} {
 		got := cannotRecord(new(app).trace(), system).Error()
