@@ -1,6 +1,7 @@
-// Package core contains the documents that describe the analyses. The analyses are in its
-// subpackages. Example functions show how to use the analyses as a library: one pass over a trace,
-// queries of its profile, an exact simulation, and stack distances of arbitrary data.
+// Package core contains the documents that describe the analyses. The analyses are in the
+// subpackages of package core. Example functions show how to use the analyses as a library: one
+// pass over a trace, queries of its profile, an exact simulation, and stack distances of arbitrary
+// data.
 package core
 
 import "embed"

@@ -13,8 +13,8 @@
 //  5. In the last Progress message, the field Ending is true, because assembling the result of many
 //     millions of lines takes a while.
 //  6. A [Done] or a [Failed] message ends the job. If a run is cancelled, or its file is damaged,
-//     the run ends with Done and a partial profile that contains the reason. Failed means that
-//     there is no result.
+//     the run ends with Done and a partial profile that contains the reason. A Failed message means
+//     that there is no result.
 //
 // A host may share a run with helpers in other workers ([Sharing], [HelperHost]):
 //

@@ -6,7 +6,7 @@
 // trace and options always yield the same bytes, regardless of the machine and of the division of
 // the work.
 //
-//   - [Profile] contains the data.
+//   - [Profile] contains all data of a profile.
 //   - [Curve] is the miss-ratio curve of a histogram, for all capacities.
 //   - Encode, Decode and Digest implement the binary format (.sgp), which sections.go documents.
 //   - Check verifies the invariants that hold in every valid profile.

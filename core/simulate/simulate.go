@@ -117,14 +117,14 @@
 //     access. The load-forward prefetcher stops at the end of the line, and the sub-block
 //     prefetcher wraps around.
 //
-// The degree is the number of lines of one prefetch. The distance is the number of lines or strides
-// from the access to the first prefetched line. In a level with sub-blocks, prefetchers fetch
-// sub-blocks instead of lines. Demand accesses cause prefetches. With the option "chained",
-// prefetches by levels above also cause prefetches. With the option "reads", stores cause no
-// prefetches. Prefetches that miss continue to the lower levels, where they do not count as demand
-// accesses. A prefetch takes no time, so it is never late. If a level is inclusive, or if there is
-// an inclusive level below it, the level's prefetches wait until the levels above have inserted the
-// lines that they fetch.
+// The degree of a prefetcher is the number of lines that it fetches at a time. The distance is the
+// number of lines or strides from the access to the first prefetched line. In a level with
+// sub-blocks, prefetchers fetch sub-blocks instead of lines. By default, only demand accesses cause
+// prefetches. With the option "chained", prefetches by levels above also cause prefetches. With the
+// option "reads", stores cause no prefetches. Prefetches that miss continue to the lower levels,
+// where they do not count as demand accesses. A prefetch takes no time, so it is never late. If a
+// level is inclusive, or if there is an inclusive level below it, the level's prefetches wait until
+// the levels above have inserted the lines that they fetch.
 //
 // # Optimal replacement
 //

@@ -3,7 +3,8 @@
 // fully associative LRU cache of C lines, exactly the accesses with a distance below C hit, so one
 // pass covers every capacity (Mattson, Gecsei, Slutz and Traiger, 1970).
 //
-// [Exact] is the model that computes only distances. [Exact] keeps the stack in two parts:
+// [Exact] is the simplest model, and computes only stack distances. [Exact] keeps the stack in two
+// parts:
 //
 //  1. The topmost 16 lines are in an array, in LRU order. Most accesses of real programs hit in
 //     this array. A linear search shifts the entries that precede the hit, and the distance is the

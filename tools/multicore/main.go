@@ -4,9 +4,10 @@
 //	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
 //
 // The command compiles the OpenMP programs in the folder kernels at -O0 and -O2, with
-// instrumentation, and runs each program with 1, 2, 4, 8 and 16 threads. If runs may differ, the
-// program is run several times. Package core/oracle/validate describes the comparisons. The command
-// also compiles the same programs without tracing, and runs them under Cachegrind.
+// instrumentation, and runs each program with 1, 2, 4, 8 and 16 threads. If the runs of a program
+// may differ from each other, the program is run several times. Package core/oracle/validate
+// describes the comparisons. The command also compiles the same programs without tracing, and runs
+// them under Cachegrind.
 package main
 
 import (

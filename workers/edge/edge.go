@@ -11,9 +11,9 @@
 //	/version   the version, as JSON
 //	/upload    a page that says that nothing can be uploaded
 //
-// and all paths that are not files. Requests with a body, or with a method other than GET and HEAD,
-// are answered with status 405 and the page for /upload. The bodies of requests are not read. Every
-// response has the headers of package policy.
+// The program also handles all paths that do not belong to a file. Requests with a body, or with a
+// method other than GET and HEAD, are answered with status 405 and the page for /upload. The
+// program does not read the bodies of requests. Every response has the headers of package policy.
 package edge
 
 import (

@@ -53,8 +53,9 @@
 //     and integer operations. Flop bits: the same total, but only for flops. Byfl does not count
 //     constant operands. This package counts all operands, because the trace's tables do not show
 //     which operands are constant.
-//   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr
-//     count as "conditional or indirect". The instructions ret and resume count as returns.
+//   - Branches: a br with one target counts as unconditional. A br with two targets, a switch or an
+//     indirectbr counts as "conditional or indirect". The instructions ret and resume count as
+//     returns.
 //   - Calls: the instructions call and invoke, unless they call an intrinsic. A function's
 //     invocations are the executions of its entry block. A call to an untraced function is
 //     attributed to the calling function.

@@ -2,8 +2,8 @@
 // run, from single-threaded runs with two or more smaller inputs.
 //
 // For a larger input, PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional
-// reuse profiles P(D|BB_i) of a small input. Only the execution counts of the blocks change.
-// Package larger predicts in four steps:
+// reuse profiles P(D|BB_i) of a small input. In that method, only the execution counts of the
+// blocks depend on the input size. Package larger predicts in four steps:
 //
 //  1. The threads of each small run are synthesised (package predict), and the stack distances in
 //     all executions of each block are measured on the LRU stacks of a level's caches (package

@@ -37,11 +37,11 @@
 //
 // # Gaps in the thesis
 //
-//   - Conflicts are counted for each set. The thesis splits an array into regions, and counts the
-//     ways in each region (§4.4). Here, each set is a region, so only the lines in overfull sets
-//     miss again. Only contexts and classes are determined for whole arrays (§4.1). If misses were
-//     counted for whole arrays instead of sets, the errors would be several times as large as in
-//     the thesis.
+//   - In this package, conflicts are counted for each set. The thesis splits an array into regions,
+//     and counts the ways in each region (§4.4). Here, each set is a region, so only the lines in
+//     overfull sets miss again. Only contexts and classes are determined for whole arrays (§4.1).
+//     If misses were counted for whole arrays instead of sets, the errors would be several times as
+//     large as in the thesis.
 //   - Here, an array with a stride longer than a line occupies only the sets of the lines that it
 //     accesses. The thesis assumes that such an array occupies all sets in its address range, and
 //     calls the assumption a weakness (§4.10).

@@ -23,8 +23,8 @@
 //	23 to 28,          markers and encodings of instructions: no references of the program,
 //	32 to 47           left out
 //
-// A trace consists of one file per thread or per core. [Merge] joins the files. Traces of 32-bit
-// programs, whose records have 8 bytes, are not supported.
+// A trace consists of one file per thread or per core. [Merge] merges these files into one trace.
+// Traces of 32-bit programs, whose records have 8 bytes, are not supported.
 package drmemtrace
 
 import (
