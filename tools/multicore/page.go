@@ -84,7 +84,7 @@ func (p *printer) summary(all []measurement) {
 			continue
 		}
 		p.say("\n## %s: mean (maximum)\n", c.title)
-		p.say("\n| division | caches | compiled with | L1 | L1, by references | L2, global |\n|---|---|---|---|---|---|\n")
+		p.say("\n| division | caches | compiled with | L1 | L1, weighted by references | L2, global |\n|---|---|---|---|---|---|\n")
 		for _, division := range divisions {
 			for i, m := range machines {
 				for _, level := range levels {
@@ -102,7 +102,7 @@ func (p *printer) summary(all []measurement) {
 
 func (p *printer) programs(all []measurement) {
 	p.say("\n## Errors by program, with loops divided among the cores by iterations: mean (maximum) over all core counts, %s\n", machines[0].name)
-	p.say("\n| program | compiled with | L1 | L1, by references | L2, global | difference between runs in L1 | references with 16 threads: actual, predicted |\n|---|---|---|---|---|---|---|\n")
+	p.say("\n| program | compiled with | L1 | L1, weighted by references | L2, global | difference between runs in L1 | references with 16 threads: actual, predicted |\n|---|---|---|---|---|---|---|\n")
 	for _, k := range kernels {
 		for _, level := range levels {
 			pick := func(m *measurement) bool {
