@@ -78,8 +78,8 @@ func (c *resultTable) addRow(test, what string, want, got int) {
 const comparedHead = `# DynamoRIO's tests of caches, TLBs and reuse distances
 
 This table compares stackglass with the tests of DynamoRIO (clients/drcachesim/tests). The table
-contains every count that these tests expect of a trace in DynamoRIO's repository. If drcachesim
-prints several numbers and stackglass prints their sum, the table contains the sum. The test
+contains every count that these tests expect for a trace in DynamoRIO's repository. If drcachesim
+prints several numbers where stackglass prints only their sum, the table contains the sum. The test
 TestDrCacheSim writes the table.
 
 | test | count | expected | stackglass |
@@ -89,7 +89,7 @@ TestDrCacheSim writes the table.
 const comparedTail = `
 The simulated machine is drcachesim's default: L1I and L1D have 32 KiB and 8 ways, LL has 8 MiB and
 16 ways, L1D has a next-line prefetcher, and the caches are not coherent. In offline-legacy, four
-threads run one after the other on the same core. stackglass does not read the ends of threads from
+threads run one after the other on the same core. stackglass does not read thread exits from
 drmemtrace traces, so ` + "`--cores`" + ` assigns these threads to one core. DynamoRIO's tools for reuse
 distances consider only the first byte of a reference, whereas stackglass splits references at line
 boundaries. For the test reuse_offline, every reference therefore has a size of 1 byte.
