@@ -27,13 +27,15 @@ var peers string
 func (s *session) write(w io.Writer) {
 	fmt.Fprintf(w, `# Speed
 
-`+"`make speed`"+` generates this page (%s, %s). Times are processor times of whole runs, including decoding: the
-median of %d runs (of one run, if it takes more than %d s). The baseline is the textbook method in C++, a hash table and a
-Fenwick tree, which reads line numbers only. To compute the memory per distinct line, the peak
-resident set of a run on a single reference is subtracted from the peak of the run, and the difference is divided by the
-number of distinct lines. The target for this memory applies to traces that touch at least 10^6 lines; for
-smaller traces, fixed-size buffers take more memory than the lines do. `+"`analyze, default only`"+` omits the analyses
-of loops and blocks, which `+"`analyze`"+` includes. The curve of a sample is compared with the exact curve at every power of two from 32 lines upwards, with ten seeds. A trace is cache-friendly if less than 3 %% of its accesses miss in 32 KiB.
+`+"`make speed`"+` generates this page (%s, %s). Each time is the median processor time of
+%d whole runs, including decoding. A run that takes more than %d s is not repeated. The baseline is the textbook method in
+C++, with a hash table and a Fenwick tree; the baseline reads only line numbers. To compute the memory per distinct line,
+the peak memory (resident set) of a run that reads a single reference is subtracted from the peak memory of the measured
+run, and the difference is divided by the number of distinct lines. The target for this memory applies only to traces that
+touch at least 10^6 lines, because for smaller traces, fixed-size buffers need more memory than the lines do.
+`+"`analyze, default only`"+` omits the analyses of loops and blocks, which `+"`analyze`"+` includes. The curve of a sample is
+compared with the exact curve at every power of two from 32 lines upwards, with ten seeds. A trace is cache-friendly if
+less than 3 %% of its accesses miss in a cache of 32 KiB.
 A dash means that there is no result.
 `, runtime.Version(), processor(), s.rounds, longRun)
 	if s.failures != nil {
