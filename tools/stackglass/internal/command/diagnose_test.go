@@ -137,10 +137,10 @@ func TestCorpus(t *testing.T) {
 	}
 	if all && *update {
 		text := "# What diagnose finds in programs with a planted problem\n\n" +
-			"Each program of [corpus](corpus), except the programs clean_*, has one planted problem. The option `-DFIXED` selects\n" +
+			"Each program in [corpus](corpus) has one planted problem, except the programs clean_*, which have none. The option `-DFIXED` selects\n" +
 			"code without the problem. The programs are compiled with `-O2`, or with\n" +
-			"the options in their comment, and traced by `stackglass cc`. The caches and the processor are the defaults of\n" +
-			"`diagnose`. “Saved” is the share of the cycles that the fix saves, computed from the traces of both versions. Threads run\n" +
+			"the options that the program's comment lists, and traced with `stackglass cc`. The caches and the processor are those that\n" +
+			"`diagnose` assumes by default. “Saved” is the share of the cycles that the fix saves, computed from the traces of both versions. Threads run\n" +
 			"in a different order in each recording, so the rows of programs with threads vary a little. `STACKGLASS_CORPUS=all go\n" +
 			"test -run TestCorpus ./tools/stackglass/internal/command -update` generates this table.\n\n" +
 			"| program | planted problem | first finding and predicted saving | saved | correct | first finding after the fix |\n|---|---|---|---|---|---|\n" +
