@@ -137,12 +137,13 @@ func TestCorpus(t *testing.T) {
 	}
 	if all && *update {
 		text := "# What diagnose finds in programs with a planted problem\n\n" +
-			"Each program in [corpus](corpus) has one planted problem, except the programs clean_*, which have none. The option `-DFIXED` selects\n" +
-			"code without the problem. The programs are compiled with `-O2`, or with\n" +
-			"the options that the program's comment lists, and traced with `stackglass cc`. The caches and the processor are those that\n" +
-			"`diagnose` assumes by default. “Saved” is the share of the cycles that the fix saves, computed from the traces of both versions. Threads run\n" +
-			"in a different order in each recording, so the rows of programs with threads vary a little. `STACKGLASS_CORPUS=all go\n" +
-			"test -run TestCorpus ./tools/stackglass/internal/command -update` generates this table.\n\n" +
+			"Each program in [corpus](corpus) has one planted problem, except the programs clean_*, which have\n" +
+			"none. The option `-DFIXED` selects code without the problem. The programs are compiled with `-O2`,\n" +
+			"or with the options that the program's comment lists, and traced with `stackglass cc`. The caches\n" +
+			"and the processor are those that `diagnose` assumes by default. “Saved” is the share of the cycles\n" +
+			"that the fix saves, computed from the traces of both versions. Threads run in a different order in\n" +
+			"each recording, so the rows of programs with threads vary a little. `STACKGLASS_CORPUS=all go test\n" +
+			"-run TestCorpus ./tools/stackglass/internal/command -update` generates this table.\n\n" +
 			"| program | planted problem | first finding and predicted saving | saved | correct | first finding after the fix |\n|---|---|---|---|---|---|\n" +
 			strings.Join(rows, "\n") + fmt.Sprintf("\n\nThe first finding is correct for %d of %d programs. In %d of %d fixed programs, no finding exceeds 10 %%. The predicted saving is within 25 %% of the actual saving for %d of the %d programs for which the change was tried.\n", found, problems, silent, problems, near, tried)
 		if err := os.WriteFile("../../../diagnose/CORPUS.md", []byte(text), 0o644); err != nil {
