@@ -268,7 +268,7 @@ Machine: %[3]s. The following properties of the caches and the memory were measu
 		}
 		fmt.Fprintf(w, "| %s | %s | %v | %v | %v | %v |\n", l.Name, size, l.LatencyCycles, l.ReadCycles, l.WrittenCycles, l.ScatteredCycles)
 	}
-	fmt.Fprint(w, "\nLatencies and times are in cycles. The cycles for a line are additional to the cost of its loads and stores in L1.\n\n"+
+	fmt.Fprint(w, "\nLatencies and times are in cycles. The cycles for a line are counted in addition to the cost of its loads and stores in L1.\n\n"+
 		"| kernel | n | data in | predicted | measured | error | limited by | reason for a large error |\n|---|---|---|---|---|---|---|---|\n")
 	var errors []float64
 	for i := range list {
