@@ -202,11 +202,11 @@ func (s Spec) checkBudget() error {
 	case s.Mergeable || s.Start > 0:
 		bad.Got, bad.Want = "with mergeable", "a profile that is not mergeable, because a mergeable profile contains the whole stack"
 	case s.Sample != nil && s.Sample.Stretches(nil, s.Kinds, nil) == nil:
-		bad.Got, bad.Want = "with a sample", "either a spill store or a sample, because a sample fits in memory"
+		bad.Got, bad.Want = "with a sample", "either a spill store or a sample, not both; a sample does not need a spill store, because it fits in memory"
 	case len(s.Utilisation) > 0 || s.Previous:
-		bad.Got, bad.Want = "with line utilisation or previous sites", "an analysis without line utilisation and previous sites, because both need memory for every line"
+		bad.Got, bad.Want = "with line utilisation or previous sites", "neither line utilisation nor previous sites, because both need memory for every line"
 	case s.Analyses != None && s.Analyses&byLine != 0:
-		bad.Got, bad.Want = "with "+s.Analyses.String(), "no analyses except locality, sets and counters, because every other analysis needs more memory for each line"
+		bad.Got, bad.Want = "with "+s.Analyses.String(), "no analyses except locality, sets and counters, because all other analyses store additional data for each line"
 	default:
 		return nil
 	}
@@ -270,7 +270,7 @@ func (s Spec) checkSharing() error {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(len(s.Cores)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxCores)}
 	}
 	if len(s.Domains) >= profile.MaxDomains {
-		return &trace.OptionError{Option: "domains", Got: strconv.Itoa(len(s.Domains)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxDomains-1) + ", in addition to the domain of all cores"}
+		return &trace.OptionError{Option: "domains", Got: strconv.Itoa(len(s.Domains)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxDomains-1) + " groups, because the group of all cores also counts"}
 	}
 	for _, groups := range [][][]uint32{s.Cores, s.Domains} {
 		for _, threads := range groups {

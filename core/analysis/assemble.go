@@ -258,7 +258,7 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 	spec := p.spec
 	if p.Ordered() {
 		if ordered == nil {
-			return nil, false, &AppendError{"the result of the analyses without segments (Plan.InOrder) is missing"}
+			return nil, false, &AppendError{"the result of the analyses that must read the whole trace in order (Plan.InOrder) is missing"}
 		}
 		spec = p.segmentSpec()
 	}

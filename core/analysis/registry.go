@@ -149,7 +149,7 @@ func ParseAnalyses(list string) (Analyses, error) {
 		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: "one or more of " + strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
 	if byDefault && set&^additional != 0 {
-		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, which can be combined with " + strings.Join(names(additional), ", ") + ", or a list of analyses without default"}
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "a list without default; default can be combined only with " + strings.Join(names(additional), ", ")}
 	}
 	return set, nil
 }

@@ -132,7 +132,7 @@ func registrations() []registration {
 		},
 		{
 			tag: Loops, name: "loops", additional: true, bounded: true,
-			orderReason: "the records must be compressed over the whole trace, in order",
+			orderReason: "the whole trace must be compressed in order",
 			make: func(m *maker) Analysis {
 				if m.part.is {
 					return nil // the analysis reads the rows of a segment when the segment is appended

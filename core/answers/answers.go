@@ -209,7 +209,7 @@ func countedSets(t *profile.SetTable) func(yield func(sets uint64) bool) {
 // SetsGrid returns a summary of [Sets]: the miss ratios, with a row for each number of sets and a
 // column for each number of ways that is a power of two.
 func SetsGrid(l *profile.Locality) report.Table {
-	t := report.Table{Key: "sets", Title: "Exact miss ratios of LRU caches (for misses and every number of ways, use --format csv)",
+	t := report.Table{Key: "sets", Title: "Exact miss ratios of LRU caches (for the numbers of misses, and for all numbers of ways, use --format csv)",
 		Columns: report.Columns("sets")}
 	for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
 		name := strconv.FormatUint(ways, 10)

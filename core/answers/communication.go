@@ -30,9 +30,9 @@ func NoCommunication(p *profile.Profile) string {
 	case profile.BeyondMemory:
 		return "the cache lines did not fit in memory, so communication between threads was left out"
 	case profile.NotInSample:
-		return "this kind of sample does not record which thread last wrote a line, or one thread made all sampled references"
+		return "either this kind of sample does not record which thread last wrote a line, or a single thread made all sampled references"
 	case profile.UnlistedThreads:
-		return "a mergeable profile needs the number of threads before the first reference, but the trace does not state it"
+		return "in a mergeable profile, communication can be analysed only if the trace states the number of threads before the first reference, and this trace does not"
 	case profile.LateThread:
 		return "by default, communication is analysed only if a second thread appears before reference " + report.Count(profile.SecondThreadBy).Human()
 	}
@@ -120,7 +120,7 @@ func (c *Communication) Sentence() string {
 	case sum.Events == 0:
 		return "No reference uses a value that another thread wrote"
 	}
-	return report.Share(sum.Events, sumReferences(&g.Classes)).Human() + " of the references access words that another thread wrote last; at least " +
+	return report.Share(sum.Events, sumReferences(&g.Classes)).Human() + " of the references access words that were last written by another thread; at least " +
 		report.Bytes(c.data().Messages).Human() + " must be transferred between threads"
 }
 
@@ -352,8 +352,8 @@ func (c *Communication) Object(data uint32) report.Value {
 func (c *Communication) Objects(all bool) report.Table {
 	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
 		"object=data"), flowColumns, report.Columns(
-		"references=references to words", "own_share=share of most frequent users",
-		"first_touch_share=share of first-touch owners", "threads=threads owning parts",
+		"references=references to words", "own_share=share made by the most frequent users",
+		"first_touch_share=share made by first-touch owners", "threads=threads owning parts",
 		"class=most frequent class"))}
 	flows, halves := map[uint32]profile.Flow{}, map[uint32]profile.FlowOff{}
 	for i := range c.data().Pairs {
@@ -421,7 +421,7 @@ func ownerValues(o *profile.Ownership) []report.Value {
 func (c *Communication) Owners() report.Table {
 	t := report.Table{Key: "owners", Title: "Data ranges and the threads that own them", Columns: report.Columns(
 		"object=data", "offset (bytes)", "bytes=size (bytes)", "first_touch=first touched by",
-		"most=most used by", "references=references to words", "own_share=share of the most frequent user", "readers",
+		"most=most used by", "references=references to words", "own_share=share made by the most frequent user", "readers",
 		"writers", "class")}
 	for i := range c.data().Owners {
 		o := &c.data().Owners[i]
@@ -439,7 +439,7 @@ func (c *Communication) Owners() report.Table {
 
 // Windows returns a table with a row for each flow in each window.
 func (c *Communication) Windows() report.Table {
-	t := report.Table{Key: "windows", Title: "Data that threads exchange over the run, in words", Columns: append(report.Columns(
+	t := report.Table{Key: "windows", Title: "Flows between threads over the run, in units of words", Columns: append(report.Columns(
 		"first_reference=from reference", "from=from thread", "to=to thread"), flowColumns...)}
 	for i := range c.data().Windows {
 		for n := range c.data().Windows[i].Flows {

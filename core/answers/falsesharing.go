@@ -116,7 +116,7 @@ func (c *Communication) happens(f *FalseFinding) string {
 	case f.Seen:
 		return text + ". In this run, the threads invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "."
 	case f.PingPongs > 0:
-		return text + ". In this run, the threads hardly overlapped (" + plural(f.PingPongs, "time", "times") + "); if they run at the same time, lines move between cores up to " + atMost + "."
+		return text + ". In this run, the threads hardly overlapped (they invalidated each other's copies " + plural(f.PingPongs, "time", "times") + "); if they run at the same time, lines move between cores up to " + atMost + "."
 	}
 	return text + ". In this run, the threads did not overlap; if they run at the same time, lines move between cores up to " + atMost + "."
 }
@@ -128,11 +128,11 @@ func (c *Communication) fixText(f *FalseFinding) string {
 	line := strconv.FormatUint(uint64(c.LineBytes()), 10)
 	switch {
 	case c.isScalar(f):
-		return "separate the variables in this line: alignas(" + line + ") on each"
+		return "move the variables in this line to separate lines: declare each variable with alignas(" + line + ")"
 	case f.Lines <= uint64(f.Owners):
 		return "put each thread's element on a separate line (pad it to " + line + " bytes, for instance as a structure with alignas(" + line + ")), or accumulate in a local variable and store the result once at the end"
 	}
-	return "partition the array so that no line belongs to two threads: give each thread whole rows, and align rows and parts to " + line + " bytes"
+	return "partition the array so that no line belongs to two threads: give each thread whole rows, and align the rows and each thread's part to " + line + " bytes"
 }
 
 // isScalar reports whether the data structure is a global variable that is too small to contain
@@ -189,7 +189,7 @@ func (c *Communication) FalseSummary() string {
 		if IsOfSample(c.Profile) {
 			where = " on the sampled lines"
 		}
-		return "No false sharing" + where + ": no line moves between threads just because they write different words of the line." + small
+		return "No false sharing" + where + ": no line moves between threads only because the threads write different words of the line." + small
 	}
 	text := "False sharing: "
 	for i := range list {

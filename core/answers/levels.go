@@ -113,9 +113,9 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 // Times returns a table with a row for each level and a row for memory. Each row shows the share of
 // all accesses that hit in the level (or go to memory), and the latency of these accesses.
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
-	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
+	t := report.Table{Key: "times", Title: "Accesses served by each level", Columns: report.Columns(
 		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",
-		"average_cycles=average for accesses that reach the level (cycles)")}
+		"average_cycles=average cost of an access that reaches the level (cycles)")}
 	share := func(n float64) report.Value { return report.Quotient(n, p.Levels[0].Accesses) }
 	for _, l := range p.Levels {
 		t.Add(report.TextOf(l.Cache.Name), knownCell(l.Cache.LatencyCycles), share(l.Hits), knownCell(l.AverageCycles))

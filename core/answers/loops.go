@@ -293,7 +293,7 @@ func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 func (l *Loops) ArraysTable(of []int) report.Table {
 	t := report.Table{Key: "arrays", Title: "Arrays by loop (addresses and bytes in the loop's first run)", Columns: report.Columns(
 		"loop", "array", "references", "stores", "base", "extent_bytes=extent",
-		"stride_bytes=stride by loop (bytes)", "touched_bytes=touched", "lines", "utilisation", "exact")}
+		"stride_bytes=stride in each loop (bytes)", "touched_bytes=touched", "lines", "utilisation", "exact")}
 	for _, loop := range of {
 		for _, a := range l.Arrays(loop) {
 			if a.Wild {

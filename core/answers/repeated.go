@@ -33,7 +33,7 @@ func disambiguate(a, b report.Table, by report.Key) (ofA, ofB report.Table, doub
 		}
 	}
 	if moved != "" {
-		doubt = "data with the same name are declared at different lines in A and B, and are paired in source order, for example " + moved
+		doubt = "data structures with the same name are declared at different lines in A and B, and are paired in source order, for example " + moved
 	}
 	return a, b, doubt
 }

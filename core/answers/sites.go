@@ -524,7 +524,7 @@ func (s *Sites) distinctTexts(r *attribution.Row, text func(*profile.Site) strin
 // below profile.PreviousFrom are ignored. If the given rows are data objects, the listed rows are
 // source lines.
 func (s *Sites) Before(of []int) report.Table {
-	t := report.Table{Key: "before", Title: "Which code accessed the same lines before", Columns: report.Columns(
+	t := report.Table{Key: "before", Title: "Code that previously accessed the same lines", Columns: report.Columns(
 		"of=accesses of", "place=previous access by", "accesses", "share")}
 	code := Sites{Profile: s.Profile, Ranker: s.Ranker, By: s.By, Name: s.Name, rows: s.Rows()}
 	if s.By == attribution.Object {

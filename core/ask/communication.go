@@ -40,7 +40,7 @@ var _ = Add(&Verb{
 		case granularity != "word" && by != "" && by != "flow":
 			return &Error{"--granularity " + granularity + ": --by " + by + " counts only words; only --by flow counts lines and pages"}
 		case q.Is("false-sharing") && by != "":
-			return &Error{"--false-sharing and --by " + by + " cannot be combined: each prints one table"}
+			return &Error{"--false-sharing and --by " + by + " cannot be combined: each option selects the only table to print"}
 		}
 		return nil
 	},

@@ -139,14 +139,14 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 
 // noSites explains why there are no sites.
 func (r *Run) noSites() error {
-	const how = `compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`
+	const how = `compile the program with "stackglass cc -- clang …" and run it, or run the existing program under "stackglass trace -- PROGRAM"`
 	switch {
 	case r.Profile.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
 	case r.Analysed:
 		return r.Cannot("the trace contains neither sites nor instruction addresses, so there is nothing to rank; " + how)
 	}
-	return r.Cannot("the profile contains no sites; analyze the trace again with --analyses sites or, if the trace has none, " + how)
+	return r.Cannot("the profile contains no sites; analyze the trace again with --analyses sites or, if the trace contains no sites, " + how)
 }
 
 // aboutUsual adds an explanation to an error about the default cache.

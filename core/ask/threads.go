@@ -35,7 +35,7 @@ var _ = Add(&Verb{
 	},
 	Check: func(q Question) error {
 		if q.Is("curve") && q.Given("by") {
-			return &Error{"--curve and --by " + q.Text("by") + " cannot be combined: each prints one table"}
+			return &Error{"--curve and --by " + q.Text("by") + " cannot be combined: each option selects the only table to print"}
 		}
 		for _, c := range q.Caches().Levels {
 			if err := c.Check(); err != nil {
@@ -111,8 +111,8 @@ func (r *Run) noThreads() error {
 	case p.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
 	case len(p.Totals.Threads) == 0:
-		return r.Cannot("this trace does not record which thread made a reference; curve, sets and what-if treat all references as made by one thread; " +
-			`to record threads, compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`)
+		return r.Cannot("this trace does not record which thread made a reference; curve, sets and what-if treat all references as if one thread had made them; " +
+			`to record threads, compile the program with "stackglass cc -- clang …" and run it, or run the existing program under "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("thread " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + " made all references" +
 			", so no other thread affects its caches; use curve, sets and what-if instead")

@@ -50,7 +50,7 @@ func NewEdges(p *trace.Program) *Edges {
 // exits of a block differ. The counts of a partial trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
-		return errors.New("edges for " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, but the program has " +
+		return errors.New("the counts cover " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, but the program has " +
 			strconv.Itoa(len(p.Blocks)) + " blocks and " + strconv.Itoa(len(p.Functions)) + " functions")
 	}
 	into := make([]uint64, len(p.Blocks))

@@ -225,8 +225,8 @@ func (s *System) endlessLoopError(f *solvedFunction) *Error {
 		}
 	}
 	if worst < 0 {
-		return s.fail(int(f.blocks[f.entry]), "the loops of this function run more than 10^300 times", "choose weights that differ less: with these weights, the system cannot be solved")
+		return s.fail(int(f.blocks[f.entry]), "the loops of this function run more than 10^300 times", "choose weights that differ less: with these weights, the system of equations cannot be solved")
 	}
 	return s.fail(int(worst), "the block is in an endless loop: the loop is reachable, but no path from it leaves the function",
-		"add an exit to a branch in the loop, or give one of its blocks a weight for leaving the function (a call in the block may throw, or end the program)")
+		"let a branch in the loop lead out of the loop, or give one of the loop's blocks a weight for leaving the function (a call in the block may throw, or end the program)")
 }

@@ -155,7 +155,7 @@ func (s *Sheet) line(l string, number int) (why string) {
 	case equals == 3 && (e.what == "resume" || e.what == "made"):
 		e.function, e.block = list[1], list[2]
 	default:
-		return "cannot read this line, want NAME = NUMBER, enter FUNCTION = NUMBER, resume or made FUNCTION BLOCK = NUMBER, or FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS"
+		return "cannot read this line, want NAME = NUMBER, enter FUNCTION = NUMBER, resume FUNCTION BLOCK = NUMBER, made FUNCTION BLOCK = NUMBER, or FUNCTION BLOCK LINE | SUCCESSORS = NUMBERS"
 	}
 	e.of, why = parseExpression(value)
 	s.entries = append(s.entries, e)

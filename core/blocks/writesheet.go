@@ -33,7 +33,7 @@ func (s *System) AppendSheet(dst []byte, header string) []byte {
 		}
 	}
 	if !any {
-		dst = append(dst, "# No function is entered. To enter a function, write: enter NAME = 1\n"...)
+		dst = append(dst, "# No function is called from outside the program. To add such a call, write: enter NAME = 1\n"...)
 	}
 	for n := range s.program.Functions {
 		f := &s.program.Functions[n]

@@ -117,7 +117,7 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 		m.weights = &blocks.Profile{Weights: m.module.Weights, Entries: m.module.Entries, Flow: m.module.Flow}
 		m.kept = m.encodeModule()
 	case m.program == nil:
-		return nil, errors.New("the profile contains no blocks: the trace contains none, or was analysed without blocks; compile the program with stackglass cc")
+		return nil, errors.New("the profile contains no blocks: either the trace contains no blocks, or it was analysed without blocks; compile the program with stackglass cc")
 	}
 	if m.weights != nil {
 		m.blockInputs = append(m.blockInputs, m.weights.Flow...)

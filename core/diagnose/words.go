@@ -47,7 +47,7 @@ func (d *Diagnosis) changes() string {
 	case tried == 1:
 		text = "one change would save about " + share2(saved)
 	case tried > 1:
-		text = strconv.Itoa(tried) + " changes would save about " + share2(saved) + " together"
+		text = strconv.Itoa(tried) + " changes together would save about " + share2(saved)
 	}
 	if tried > 0 && share(saved, d.Cycles) > d.Waiting()+0.01 {
 		text += ", because the computation would also become faster"
@@ -55,9 +55,13 @@ func (d *Diagnosis) changes() string {
 	if untried == 0 {
 		return text
 	}
-	number, range2 := "one change", " that could not be tried may save up to "+share2(most)
+	together := ""
+	if untried > 1 {
+		together = " together"
+	}
+	number, range2 := "one change", " that could not be tried may"+together+" save up to "+share2(most)
 	if from := share2(least); from != "0 %" {
-		range2 = " would save " + from + " to " + share2(most)
+		range2 = together + " would save " + from + " to " + share2(most)
 	}
 	switch {
 	case tried > 0 && untried == 1:
@@ -66,9 +70,6 @@ func (d *Diagnosis) changes() string {
 		number = strconv.Itoa(untried) + " others"
 	case untried > 1:
 		number = strconv.Itoa(untried) + " changes"
-	}
-	if untried > 1 {
-		range2 += " together"
 	}
 	if tried > 0 {
 		return text + ", and " + number + range2

@@ -61,13 +61,13 @@ func TestVerdictOfChanges(t *testing.T) {
 	for want, list := range map[string][]Finding{
 		"no change that would save 1 % of the cycles was found":                                                       nil,
 		"one change would save about 50 %":                                                                            {tried},
-		"2 changes would save about 60 % together":                                                                    {tried, second},
+		"2 changes together would save about 60 %":                                                                    {tried, second},
 		"one change that could not be tried may save up to 24 %":                                                      {range0},
 		"one change would save 3 % to 12 %":                                                                           {range3},
-		"2 changes would save 3 % to 36 % together":                                                                   {range0, range3},
-		"2 changes that could not be tried may save up to 48 % together":                                              {range0, range0},
+		"2 changes together would save 3 % to 36 %":                                                                   {range0, range3},
+		"2 changes that could not be tried may together save up to 48 %":                                              {range0, range0},
 		"one change would save about 50 %, and another that could not be tried may save up to 24 %":                   {tried, range0},
-		"2 changes would save about 60 % together, and 2 others that could not be tried may save up to 48 % together": {tried, second, range0, range0},
+		"2 changes together would save about 60 %, and 2 others that could not be tried may together save up to 48 %": {tried, second, range0, range0},
 		"one change would save about 50 %, and another would save 3 % to 12 %":                                        {tried, range3},
 		"one change would save about 90 %, because the computation would also become faster":                          {{Kind: Stride, Saved: 9e5, Tried: true}},
 	} {

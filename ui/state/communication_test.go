@@ -110,7 +110,7 @@ func TestTablesAndSentencesAboutCommunication(t *testing.T) {
 	if traffic := c.TrafficTable(); traffic.Rows != len(c.Granules) || !strings.HasPrefix(string(traffic.CSV()), "granule_bytes,") {
 		t.Errorf("%d rows: %s", traffic.Rows, traffic.CSV())
 	}
-	if s := c.Sentence(); s != "40.000\u202f% of the references access words that another thread wrote last; at least 208\u202fB must be transferred between threads." {
+	if s := c.Sentence(); s != "40.000\u202f% of the references access words that were last written by another thread; at least 208\u202fB must be transferred between threads." {
 		t.Error(s)
 	}
 	c = ring().Communication()

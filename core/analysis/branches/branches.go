@@ -106,7 +106,7 @@ var ErrTorn = errors.New("a segment of the trace contains a jump that may belong
 // ErrManyPaths reports that segments have more than [MostPaths] call paths, or call paths of more
 // than [MostDepth] functions. Such segments cannot be joined, because the order of the paths and
 // their depths in the run are known only if the trace is read in order.
-var ErrManyPaths = errors.New("the segments of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, or call paths of more than " + strconv.Itoa(MostDepth) + " functions, so the counts of the segments cannot be joined; analyse the whole trace in one run")
+var ErrManyPaths = errors.New("the segments of the trace contain more than " + strconv.Itoa(MostPaths) + " call paths, or a call path of more than " + strconv.Itoa(MostDepth) + " functions, so the counts of the segments cannot be joined; analyse the whole trace in one run")
 
 // Consume processes the next records. If the code branched on whether a record enters a block, or
 // on the edge to the block, these branches would be as unpredictable as the branches of the traced

@@ -113,7 +113,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	rows := p.Totals.AllReferences()
 	if tree.Rows() < rows {
-		return &StateError{&trace.OptionError{Option: "rows", Got: strconv.FormatUint(tree.Rows(), 10), Want: "the number of references and events"}}
+		return &StateError{&trace.OptionError{Option: "rows", Got: strconv.FormatUint(tree.Rows(), 10), Want: "at least " + strconv.FormatUint(rows, 10) + ", the number of references"}}
 	}
 	e, b := tree.Expand(), trace.NewBatch(0)
 	for done := uint64(0); done < tree.Rows() && a.folder != nil; done += uint64(b.Len()) {

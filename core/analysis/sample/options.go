@@ -27,7 +27,7 @@ const (
 	// MinLines is the minimum number of lines of a LinesSample.
 	MinLines     = 64
 	maxLinesKept = 1 << 28
-	wantSample   = "time=GAP (accesses from one sample to the next, for example 1e6), space=RATE (above 0, up to 1), lines=COUNT (64 to 2^28), or onoff=ON/PERIOD (references, ON up to PERIOD)"
+	wantSample   = "time=GAP (the number of accesses from one sample to the next, for example 1e6), space=RATE (above 0, at most 1), lines=COUNT (64 to 2^28), or onoff=ON/PERIOD (two numbers of references, ON at most PERIOD)"
 )
 
 // Parse parses MODE=VALUE. The error is a [*trace.OptionError].

@@ -240,7 +240,7 @@ func (f *stateCoder) block(n uint32) {
 	}
 	born := &f.a.lives.born[n]
 	f.U64(born)
-	f.Check(*born <= f.a.now, "an allocation lies after the end of the trace")
+	f.Check(*born <= f.a.now, "an allocation occurs after the end of the trace")
 }
 
 func (f *stateCoder) pages() {

@@ -186,7 +186,7 @@ func (m *Misses) Evictions() report.Table {
 		return t
 	}
 	r := m.Levels[at].Result
-	t.Title = "Evictions by array in " + m.Levels[at].Cache.Name + ", over the whole run"
+	t.Title = "Evictions from " + m.Levels[at].Cache.Name + " over the whole run, by array"
 	names := m.arrayNames(r)
 	type pair struct {
 		comes, goes int

@@ -250,7 +250,7 @@ func (t *Trial) tile(text string) (change.Change, error) {
 		name, trips, ok := strings.Cut(part, "=")
 		n, err := strconv.ParseUint(trips, 10, 64)
 		if all := trips == "all"; !ok || !all && (err != nil || n == 0) {
-			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops and the number of iterations in a tile, for example i=32,j=32 or i=all,j=32"}
+			return nil, &trace.OptionError{Option: "tile", Got: text, Want: "loops with the number of iterations per tile, for example i=32,j=32 or i=all,j=32"}
 		}
 		p, err := t.loop("tile", name)
 		if err != nil {
@@ -293,7 +293,7 @@ func (t *Trial) loop(kind, name string) (change.Path, error) {
 			return of, nil
 		}
 	}
-	return nil, &trace.OptionError{Option: kind, Got: name, Want: "a loop of nest " + strconv.Itoa(t.number+1) + ": a loop number, or a letter (i for the outermost loop, j for the first loop in it, and so on)"}
+	return nil, &trace.OptionError{Option: kind, Got: name, Want: "a loop of nest " + strconv.Itoa(t.number+1) + ": a loop number, or a letter (i for the outermost loop, j for the first loop inside that loop, and so on)"}
 }
 
 func (t *Trial) array(kind, name string) (trace.Addr, error) {
@@ -427,7 +427,7 @@ func hasRegionBorder(items []loops.Item) bool {
 func trialTable(title string) report.Table {
 	return report.Table{Key: "changes", Title: title, Columns: report.Columns(
 		"change", "level", "misses_before=misses before", "misses_after=after",
-		"change_ratio=change of misses", "illegal=illegal if (not checked)")}
+		"change_ratio=change of misses", "illegal=condition that would make it illegal (not checked)")}
 }
 
 func addTrial(t *report.Table, words, level string, o *change.Outcome, illegal string) {

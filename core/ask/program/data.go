@@ -353,7 +353,7 @@ func newFields(u *dataUse, e *profile.ElementUse) *structureUse {
 // elements returns a table about the elements as a whole.
 func (f *structureUse) elements(key string) report.Table {
 	t := report.Table{Key: key, Single: true, Columns: report.Columns("structure", "size_bytes=size (bytes)", "line_bytes=line (bytes)", "references", "visits",
-		"start_bytes=usual offset in a line (bytes)", "usual=visits at that offset")}
+		"start_bytes=usual offset in a line (bytes)", "usual=visits at the usual offset")}
 	t.Add(report.TextOf(structureName(f.of)), report.Count(f.of.Bytes), report.Count(f.line), report.Count(f.references), report.Count(f.e.Visits),
 		report.Count(f.start), report.Share(f.e.Starts[f.start/profile.StartBytes], f.e.Visits))
 	return t
@@ -406,7 +406,7 @@ func (f *structureUse) sameLine(i, j int) report.Value {
 // descending order of visits.
 func (f *structureUse) membersUsedTogether(key string) report.Table {
 	t := report.Table{Key: key, Title: "Members that are used together", Columns: report.Columns(
-		"member", "other", "visits=visits to both", "share=share of the visits to the rarer member", "same_line=in the same line")}
+		"member", "other", "visits=visits to both", "share=share of the visits to the less used member", "same_line=in the same line")}
 	type pair struct{ i, j int }
 	var pairs []pair
 	for j := range min(len(f.of.Members), profile.MostPaired) {

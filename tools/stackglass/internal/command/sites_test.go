@@ -160,7 +160,7 @@ func TestTopSitesByColumn(t *testing.T) {
 func TestSitesListPreviousAccesses(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
-		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Which code accessed the same lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
+		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Code that previously accessed the same lines") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
 			t.Errorf("--previous --by %s: the answer has no table of previous accesses: %s", by, got)
 		}
 		got := stackglass(append(line, "--format", "json")...)
