@@ -86,7 +86,7 @@ func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.
 		h.Levels[i].LatencyCycles = latencies[i]
 	}
 	h.Memory.LatencyCycles = latencies[n]
-	return h, []hierarchy.Warning{hierarchy.Warning("the hierarchy does not state all latencies; these are assumed, in cycles: " + strings.Join(assumed, ", ") +
+	return h, []hierarchy.Warning{hierarchy.Warning("the hierarchy does not state all latencies; assumed latencies, in cycles: " + strings.Join(assumed, ", ") +
 		" (add latency=CYCLES to a level, and memory=latency=CYCLES)")}
 }
 

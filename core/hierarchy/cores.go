@@ -511,5 +511,5 @@ func OrderDoubt(p *profile.Profile) Warning {
 		return ""
 	}
 	return "the trace orders the references of different threads only by time slice: " +
-		"within a slice, invalidations and fetches for other cores may come earlier or later than in the run (STACKGLASS_ORDER=exact records their order)"
+		"within a slice, invalidations and fetches for other cores may occur earlier or later than in the run (STACKGLASS_ORDER=exact records their order)"
 }

@@ -387,7 +387,7 @@ func (h *Hierarchy) Add(line string) (err error) {
 	}
 	for _, other := range slices.Concat(h.Levels, h.Instructions, h.TLBs, h.InstructionTLBs) {
 		if other.Name == cache.Name {
-			return bad("different names for the levels; there already is a level " + cache.Name)
+			return bad("a different name for each level; there is already a level " + cache.Name)
 		}
 	}
 	list := &h.Levels

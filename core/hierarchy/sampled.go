@@ -69,7 +69,7 @@ func SampleDoubt(s *profile.Sampled) string {
 	}
 	for i := range s.Sizes {
 		if len(s.Sizes[i].Bounds) == 0 {
-			return s.Chip() + ": counts are estimates, and the sample is too small for an interval; take a larger sample"
+			return s.Chip() + ": counts are estimates, and the sample is too small for a confidence interval; take a larger sample"
 		}
 	}
 	return s.Chip() + ": counts are estimates, with a 95 % confidence interval"

@@ -316,7 +316,7 @@ func (r *decoder) readParams(id uint32) {
 		}
 	case s.wild:
 		if r.wild == 0 {
-			r.fail("number of the node with too many irregular leaves", uint64(len(t.nodes)), "at most 16 irregular leaves per byte, and one per address")
+			r.fail("index of the first excess irregular leaf", uint64(len(t.nodes)), "at most 16 irregular leaves per byte, and one per address")
 		}
 		r.wild--
 		t.params = append(t.params, 0)

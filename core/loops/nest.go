@@ -161,7 +161,7 @@ func (b *builder) buildItem(it *Item, depth int, path []int) (shape uint32, para
 		return shape, []uint64{it.Addr}, err
 	}
 	if it.Wild {
-		return 0, nil, wrong(path, "an irregular loop", "only leaves that are irregular")
+		return 0, nil, wrong(path, "an irregular loop", "irregular leaves only")
 	}
 	params = []uint64{it.Trips}
 	body := make([]uint32, len(it.Body))
@@ -194,7 +194,7 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	case it.Trips != 0:
 		return 0, wrong(path, "a loop without a body", "a body with at least one item, or a leaf without a trip count")
 	case it.Wild && wild == nil:
-		return 0, wrong(path, "an irregular leaf without addresses", "addresses for its reference; call SetWild")
+		return 0, wrong(path, "an irregular leaf without addresses", "addresses for the leaf's reference, set with SetWild")
 	}
 	t := b.tree
 	ref, fresh := b.assembler.reference(*r)

@@ -170,7 +170,7 @@ func TestInvalidNests(t *testing.T) {
 		{Nest{Items: []Item{one, Loop(2, one, Leaf(Reference{}, 0, 1, 2))}}, "loops: item 1.1: 2 steps, want at most 1, one for each loop around the item"},
 		{Nest{Items: []Item{{Trips: 3}}}, "loops: item 0: a loop without a body, want a body with at least one item, or a leaf without a trip count"},
 		{Nest{Items: []Item{{Ref: Reference{Kind: 200}}}}, "loops: item 0: kind 200, want a kind of trace record"},
-		{Nest{Items: []Item{{Ref: wild, Wild: true}}}, "loops: item 0: an irregular leaf without addresses, want addresses for its reference; call SetWild"},
+		{Nest{Items: []Item{{Ref: wild, Wild: true}}}, "loops: item 0: an irregular leaf without addresses, want addresses for the leaf's reference, set with SetWild"},
 		{Nest{Items: []Item{Loop(2, Item{Ref: wild, Wild: true})}, streams: map[Reference]*stream{wild: {packed: []byte{0}, count: 1}}},
 			"loops: the nest: the number of addresses of an irregular reference is 1, want 2, one for each record"},
 		{Nest{Items: []Item{Loop(1<<40, Item{Body: []Item{one}, Trips: 5, Steps: []int64{-1}})}},

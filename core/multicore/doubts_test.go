@@ -55,13 +55,13 @@ func TestCaveats(t *testing.T) {
 		"a region without an end":    {rows: all[:end-20], cores: 4, regions: 1, divided: true, want: "The trace ends within a parallel region."},
 		"an end without a region":    {rows: slices.Insert(slices.Clone(all), len(all), end), cores: 4, regions: 1, divided: true, want: "1 parallel region has an end, but no beginning."},
 		"more cores than iterations": {rows: all, cores: 64, regions: 1, divided: true, want: "1 worksharing loop had fewer iterations than there are cores."},
-		"an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, want: "1 worksharing loop has an unknown schedule: the loop was divided as static.",
+		"an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, want: "1 worksharing loop has an unknown schedule: the loop was divided statically.",
 			change: requestSchedule(777)},
 		"a replacement for an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, instead: &Schedule{Dynamic, 1}, change: requestSchedule(777)},
 		"a schedule from OMP_SCHEDULE": {rows: all, cores: 4, regions: 1, divided: true, change: requestSchedule(37),
-			want: "1 worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: the loop was divided as static;"},
+			want: "1 worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: the loop was divided statically;"},
 		"a schedule that the runtime chooses": {rows: all, cores: 4, regions: 1, divided: true, change: requestSchedule(38),
-			want: "1 worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided as static;"},
+			want: "1 worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided statically;"},
 	} {
 		m, err := Mimic(sourceOf(program, editedCopy(c.rows, c.change), 50), Options{Cores: c.cores, Schedule: c.instead}, nil)
 		if err != nil {

@@ -19,7 +19,7 @@ type Options struct {
 	Division Division
 	// Schedule overrides the program's schedules. If Schedule is nil, the program's schedules are
 	// used, and dynamic schedules work as in LLVM's runtime (see the package documentation). Loops
-	// with schedule(runtime) or schedule(auto) are then divided as static.
+	// with schedule(runtime) or schedule(auto) are then divided statically.
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private

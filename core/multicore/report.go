@@ -191,12 +191,12 @@ func (m *Reader) doubts() (list []string) {
 	count(f.wide, "worksharing loop executes vectors of iterations that are longer than a chunk or a core's share: with several threads, the program would execute these iterations one by one, in code that this run did not execute; compile with -fno-vectorize to divide the iterations.",
 		"worksharing loops execute vectors of iterations that are longer than a chunk or a core's share: with several threads, the program would execute these iterations one by one, in code that this run did not execute; compile with -fno-vectorize to divide the iterations.")
 	if m.options.Schedule == nil {
-		count(f.unknown, "worksharing loop has an unknown schedule: the loop was divided as static.",
-			"worksharing loops have unknown schedules: these loops were divided as static.")
-		count(f.runtime, "worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: the loop was divided as static; set a schedule to divide the loop differently.",
-			"worksharing loops take their schedules from OMP_SCHEDULE, which the trace does not contain: these loops were divided as static; set a schedule to divide the loops differently.")
-		count(f.auto, "worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided as static; set a schedule to divide the loop differently.",
-			"worksharing loops leave their schedules to the runtime, and the trace does not contain the schedules: these loops were divided as static; set a schedule to divide the loops differently.")
+		count(f.unknown, "worksharing loop has an unknown schedule: the loop was divided statically.",
+			"worksharing loops have unknown schedules: these loops were divided statically.")
+		count(f.runtime, "worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: the loop was divided statically; set a schedule to divide the loop differently.",
+			"worksharing loops take their schedules from OMP_SCHEDULE, which the trace does not contain: these loops were divided statically; set a schedule to divide the loops differently.")
+		count(f.auto, "worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided statically; set a schedule to divide the loop differently.",
+			"worksharing loops leave their schedules to the runtime, and the trace does not contain the schedules: these loops were divided statically; set a schedule to divide the loops differently.")
 	}
 	say(f.steals, "LLVM's runtime starts a dynamic schedule like a static schedule, and idle threads then steal chunks. The predicted cores also steal chunks, but every reference takes the same time; in a real run, the order of the chunks varies.")
 	count(f.orders, "worksharing loop is ordered: in this loop, the predicted cores do not wait for each other.",

@@ -90,7 +90,7 @@ func (p *Profile) checkCalls() error {
 		accesses.add(at.Reuse.Accesses())
 		references.add(at.References)
 		if c.Coherent && !all.add(&at.OnCores, &at.Reuse) {
-			return &CheckError{"the counts of a call path on coherent stacks are out of order, or do not add up to its accesses"}
+			return &CheckError{"the coherent-stack counts of a call path are out of order, or do not add up to its accesses"}
 		}
 	}
 	if accesses.over || references.over || accesses.n != l.Accesses() || references.n != p.Totals.AllReferences() {
@@ -104,7 +104,7 @@ func (p *Profile) checkCalls() error {
 		want.addCore(&cores.Cores[i].Coherent)
 	}
 	if all != want {
-		return &CheckError{"the counts of the call paths on coherent stacks do not add up to the counts of the cores"}
+		return &CheckError{"the coherent-stack counts of the call paths do not add up to the counts of the cores"}
 	}
 	return nil
 }

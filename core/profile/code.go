@@ -127,7 +127,7 @@ func (l *Locality) code(c *coder) {
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)
-	c.Check(lineBytes == l.LineBytes, "windows or set tables have a different line size from the preceding histogram")
+	c.Check(lineBytes == l.LineBytes, "windows or set tables and the preceding histogram have different line sizes")
 }
 
 func (h *Histogram) code(c *coder) {
@@ -158,7 +158,7 @@ func (h *Histogram) read(c *coder) {
 		step, count := c.In.UintBelow(MaxDistance), c.In.Uint()
 		d := last + step
 		c.Check(d <= c.most && step != 0 && count != 0, "a stack distance is out of order or out of range, or its count is zero")
-		c.Check(h.bytes <= *c.room, "the distances are so far apart that their histogram needs gigabytes of memory; analyse fewer line sizes or threads together")
+		c.Check(h.bytes <= *c.room, "the distances are so far apart that their histogram needs gigabytes of memory; analyse fewer line sizes or threads at a time")
 		if c.Failed() {
 			return
 		}
@@ -187,7 +187,7 @@ func (l *Locality) codeSets(c *coder) {
 	l.Sets.code(c)
 	if l.Sets.Omitted != 0 || c.More() {
 		codec.Below(c.Coder, &l.Sets.Omitted, 1<<SetCounts)
-		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table states that it omits rows, but omits none, or the version of the profile does not support this")
+		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table states that it omits rows, but it is complete, or the version of the profile does not support omitted rows")
 	}
 }
 

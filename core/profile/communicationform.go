@@ -12,7 +12,7 @@ func (c *Communication) code(w *coder) {
 		for i := range w.of.Locality {
 			w.most = max(w.most, w.of.longestDistance(&w.of.Locality[i]))
 		}
-		w.crowded = "the histograms of long distances between many threads need gigabytes of memory; analyse fewer threads together"
+		w.crowded = "the histograms of long stack distances between many threads need gigabytes of memory; analyse fewer threads at a time"
 	}
 	w.U32(&c.Beyond)
 	codec.Bounded(w.Coder, &c.Granules, 3, func(g *Granule) {
@@ -294,7 +294,7 @@ func (p *Profile) checkFalse(c *Communication) error {
 		lines.add(f.Lines)
 	}
 	if len(c.False) > 0 && (len(c.Granules) < 2 || lines.over || lines.n > c.Granules[1].Classes[FalselyShared].Granules+p.roundingSlack(len(c.False))) {
-		return &CheckError{"the list of falsely shared lines contains more lines than the communication counts as falsely shared"}
+		return &CheckError{"the list of falsely shared lines is longer than the number of falsely shared lines"}
 	}
 	return nil
 }
@@ -304,11 +304,11 @@ func (p *Profile) checkSources(c *Communication) error {
 		s := &c.Sources[i]
 		ordered := i == 0 || c.Sources[i-1].From < s.From || c.Sources[i-1].From == s.From && c.Sources[i-1].To < s.To
 		if !ordered || !p.hasThread(s.From) || !p.hasThread(s.To) {
-			return &CheckError{"the distances of sources are out of order, or refer to unknown threads"}
+			return &CheckError{"the stack distances of source threads are out of order, or refer to unknown threads"}
 		}
 		for d, n := range s.Transfers.All() {
 			if s.Distances.Count(d) < n {
-				return &CheckError{"the distances of a source thread count more transfers than events"}
+				return &CheckError{"the stack distances of a source thread count more transfers than events"}
 			}
 		}
 	}

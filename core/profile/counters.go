@@ -287,8 +287,8 @@ var meanings = [NumCounters]Meaning{
 	CallOps:               {"calls", "calls", "Function calls, whether or not the callee is traced. Intrinsics of the compiler are not included."},
 	RangesRead:            {"ranges_read", "ranges read", "Ranges of bytes that memcpy and memmove read."},
 	RangesWritten:         {"ranges_written", "ranges written", "Ranges of bytes that memset, memcpy and memmove write."},
-	RangeBytesRead:        {"range_bytes_read", "bytes of ranges read", "The bytes that memcpy and memmove read."},
-	RangeBytesWritten:     {"range_bytes_written", "bytes of ranges written", "The bytes that memset, memcpy and memmove write."},
+	RangeBytesRead:        {"range_bytes_read", "bytes read in ranges", "The bytes that memcpy and memmove read."},
+	RangeBytesWritten:     {"range_bytes_written", "bytes written in ranges", "The bytes that memset, memcpy and memmove write."},
 	Instructions:          {"instructions", "instructions", "Executed instructions of LLVM's intermediate representation."},
 }
 

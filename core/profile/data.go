@@ -241,7 +241,7 @@ func (p *Profile) checkData() error {
 		return nil
 	}
 	if p.Sites == nil || d.LineBytes != p.Sites.LineBytes || bits.OnesCount64(d.ColumnReferences) != 1 {
-		return &CheckError{"the profile has results for data structures but no sites, or these results have an invalid column size or a different line size from the sites"}
+		return &CheckError{"the results for data structures have no sites, an invalid column size, or a line size that differs from the line size of the sites"}
 	}
 	for i := range d.Structures {
 		if s := &d.Structures[i]; s.Bytes > MostStructureBytes || !validMembers(s) {

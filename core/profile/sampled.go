@@ -143,12 +143,12 @@ func (p *Profile) checkSampled() error {
 		return &CheckError{"the sample has more references than the trace from which it was taken"}
 	}
 	if s.Mode != OnOffSample && len(s.Sizes) != len(p.Locality) {
-		return &CheckError{"the sample has different line sizes from the histograms"}
+		return &CheckError{"the sample and the histograms have different line sizes"}
 	}
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
 		if i >= len(p.Locality) || z.LineBytes != p.Locality[i].LineBytes {
-			return &CheckError{"the sample has different line sizes from the histograms"}
+			return &CheckError{"the sample and the histograms have different line sizes"}
 		}
 		if z.Samples > z.Analysed || z.Censored > z.Samples || len(z.Bounds) > SiteBins {
 			return &CheckError{"the sample has more accesses than were analysed"}
@@ -207,7 +207,7 @@ func (p *Profile) checkPredicted() error {
 	switch {
 	case p.Predicted == nil:
 	case p.Predicted.Cores == 0 || p.Predicted.Cores > MaxCores:
-		return &CheckError{"the threads are synthesised for an invalid number of cores"}
+		return &CheckError{"threads were synthesised for an invalid number of cores"}
 	case len(p.Totals.Threads) > int(p.Predicted.Cores):
 		return &CheckError{"there are more synthesised threads than cores"}
 	}

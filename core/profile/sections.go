@@ -297,7 +297,7 @@ func (p *Profile) readLocality(tag string, c *coder) {
 	case windows:
 		l.codeWindows(c)
 	default:
-		c.Check(l.Windows.References != 0, "set tables have a different line size from the preceding windows")
+		c.Check(l.Windows.References != 0, "set tables and the preceding windows have different line sizes")
 		l.Sets = new(SetTable)
 		l.codeSets(c)
 	}

@@ -129,7 +129,7 @@ func (s *Sharing) code(c *coder) {
 			c.In.Fail("the line sizes of the cores' stacks are not in ascending order, or have no histogram")
 			return
 		}
-		c.most, c.crowded = c.of.longestDistance(l), "the histograms of long distances on many cores need gigabytes of memory; analyse fewer cores together"
+		c.most, c.crowded = c.of.longestDistance(l), "the histograms of long stack distances on many cores need gigabytes of memory; analyse fewer cores at a time"
 	}
 	codec.Bounded(c.Coder, &s.Cores, MaxCores, func(k *Core) {
 		c.ascending(&k.Threads, 1<<32)

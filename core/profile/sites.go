@@ -287,7 +287,7 @@ func (r *CoherentReuse) Accesses() uint64 { return r.Cold + r.Coherence() + sumC
 
 func (p *Profile) codeCoherent(c *coder) {
 	s := p.Sites
-	if c.Check(s != nil, "the profile has counts of sites on coherent stacks, but no sites"); s == nil {
+	if c.Check(s != nil, "the profile has coherent-stack counts of sites, but no sites"); s == nil {
 		return
 	}
 	if c.Reads() {
@@ -315,7 +315,7 @@ func (p *Profile) checkCoherent() error {
 	s := p.Sites.Coherent
 	cores := p.SharingAt(p.Sites.LineBytes)
 	if cores == nil && !p.Sampled.Chosen() || len(s.Code) != len(p.Sites.Code) || len(s.Data) != len(p.Sites.Data) {
-		return &CheckError{"the counts of sites on coherent stacks have no matching sites, or the cores have no coherent stacks"}
+		return &CheckError{"the coherent-stack counts of sites have no matching sites, or the cores have no coherent stacks"}
 	}
 	var code, data, want coherentSums
 	for i := range s.Code {
@@ -335,7 +335,7 @@ func (p *Profile) checkCoherent() error {
 		want.addCore(&cores.Cores[i].Coherent)
 	}
 	if code != want || p.Sites.Data != nil && data != want {
-		return &CheckError{"the counts of sites or data objects on coherent stacks do not add up to the counts of the cores"}
+		return &CheckError{"the coherent-stack counts of sites or data structures do not add up to the counts of the cores"}
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (s *Sites) code(c *coder) {
 			o.Reuse.code(c)
 		})
 	})
-	c.Check(objects || len(s.Data) == 0, "the profile has data objects, although the flag for data objects is not set")
+	c.Check(objects || len(s.Data) == 0, "the profile has data structures, although the flag for data structures is not set")
 }
 
 // believedSites is the maximum number of sites for which memory is allocated before the sites are
@@ -272,7 +272,7 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 		return &CheckError{"a site has more references than accesses, or the number of its references exceeds 64 bits"}
 	}
 	if len(r.Used) != len(s.Capacities) {
-		return &CheckError{"a site has utilisation counts for a different number of caches from the profile"}
+		return &CheckError{"a site and the profile have utilisation counts for different numbers of caches"}
 	}
 	for i, u := range r.Used {
 		low, high := r.Cold, all.n
@@ -309,12 +309,12 @@ func (s *Sites) checkBefore(r *Reuse, far uint64) error {
 	var sum counter
 	for i, c := range r.Before {
 		if c.Count == 0 || int64(c.Site) >= int64(len(s.Code)) || i > 0 && r.Before[i-1].Site >= c.Site {
-			return &CheckError{"the sites of the previous accesses to lines are out of order or unknown"}
+			return &CheckError{"the list of sites that previously accessed a line is out of order, or contains an unknown site"}
 		}
 		sum.add(c.Count)
 	}
 	if sum.over || s.Previous && sum.n != far || !s.Previous && sum.n != 0 {
-		return &CheckError{"the sites of the previous accesses to lines do not add up to the accesses of a site"}
+		return &CheckError{"the counts of previous accesses do not add up to the accesses of a site"}
 	}
 	return nil
 }

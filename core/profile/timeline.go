@@ -144,7 +144,7 @@ func (p *Profile) checkTimeline() error {
 	}
 	sum, ok := p.Within(0, len(t.Windows))
 	if !ok || !sum.equal(p) {
-		return &CheckError{"the windows of the timeline do not add up to the counts of the sites, data objects or call paths"}
+		return &CheckError{"the windows of the timeline do not add up to the counts of the sites, data structures or call paths"}
 	}
 	return p.checkLanes(t)
 }
@@ -154,7 +154,7 @@ func (p *Profile) checkLanes(t *Timeline) error {
 		return nil
 	}
 	if len(t.Lanes) != len(p.Totals.Threads) {
-		return &CheckError{"the timeline has counts for a different number of threads from the trace"}
+		return &CheckError{"the timeline and the trace have different numbers of threads"}
 	}
 	var want, got counter
 	for i := range p.Sites.Code {

@@ -306,7 +306,7 @@ func (s *Simulator) checkSeveral() error {
 		}
 	}
 	if s.options.PerReference {
-		return &trace.OptionError{Option: "cores", Got: "several cores", Want: "one core, because each reference counts once as in Cachegrind; use --cores to run all threads on one core"}
+		return &trace.OptionError{Option: "cores", Got: "several cores", Want: "one core, because each reference counts only once, as in Cachegrind; use --cores to run all threads on one core"}
 	}
 	return nil
 }

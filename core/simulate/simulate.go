@@ -417,7 +417,7 @@ func checkAll(h *hierarchy.Hierarchy, o Options) error {
 	if o.PerReference {
 		for _, c := range slices.Concat(h.Levels, h.Instructions) {
 			if c.Inclusion != hierarchy.NonInclusive || c.SubBlockBytes > 0 || c.Prefetch.Kind != hierarchy.NoPrefetch || c.Write != hierarchy.WriteBack || o.Causes || o.Bound {
-				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "only SIZE, WAYS and LINE, without causes and bounds, because each reference counts once as in Cachegrind"}
+				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "only SIZE, WAYS and LINE, and neither causes nor bounds, because each reference counts only once, as in Cachegrind"}
 			}
 		}
 	}

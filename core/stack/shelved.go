@@ -429,7 +429,7 @@ func (s *shelvedSets) depths() *SetDepths {
 }
 
 // ErrShelvedState reports that a state is damaged, or does not match the spill store.
-var ErrShelvedState = errors.New("data that did not fit in memory was stored elsewhere and is lost or changed; analyse the trace again from its start")
+var ErrShelvedState = errors.New("data that did not fit in memory was moved to the spill store, and has since been lost or changed; analyse the trace again from its start")
 
 // run identifies the blocks that the spill store retains for a saved state.
 type run struct{ number, blocks uint32 }

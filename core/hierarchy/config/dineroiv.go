@@ -107,7 +107,7 @@ func (p *dineroParser) option(word token, value string) *Error {
 		}
 		c.cache.Replacement = policy
 		if value == "r" {
-			p.notes = append(p.notes, word.text+" r: random replacement chooses different lines than DineroIV does")
+			p.notes = append(p.notes, word.text+" r: random replacement does not evict the same lines as in DineroIV")
 		}
 	case "fetch":
 		prefetcher, known := dineroPrefetchers[value]
@@ -168,7 +168,7 @@ func (p *dineroParser) global(word token, value string) *Error {
 			return nil
 		}
 	}
-	return errorAt(word.line, word.text, " is not supported; supported are the options of DineroIV that describe caches, -skipcount, -flushcount and -maxcount")
+	return errorAt(word.line, word.text, " is not supported; the supported options of DineroIV are -skipcount, -flushcount, -maxcount, and the options that describe caches")
 }
 
 func (p *dineroParser) cacheOf(level int, kind byte) *dineroCache {
@@ -219,7 +219,7 @@ func (p *dineroParser) build() *Error {
 	for level := 1; level <= len(p.h.Levels); level++ {
 		isSplit := len(kinds[level]) == 2 && !strings.Contains(kinds[level], "u")
 		if !isSplit && kinds[level] != "u" || isSplit && !split {
-			return errorAt(0, "unsupported caches at level ", strconv.Itoa(level), ", want one unified cache, or an instruction cache and a data cache, and no split level below a unified one")
+			return errorAt(0, "unsupported caches at level ", strconv.Itoa(level), ", want one unified cache, or (only if all levels above are split) an instruction cache and a data cache")
 		}
 		split = isSplit
 	}

@@ -332,7 +332,7 @@ func (p *drParser) policyBlock(u *unit, setting token) error {
 	kind := values["type"]
 	if kind != "RRIP" || len(values) == 1 {
 		if len(values) != 1 {
-			return errorAt(setting.line, "cache ", u.cache.Name, ": want only a type in replace_policy, unless it is RRIP")
+			return errorAt(setting.line, "cache ", u.cache.Name, ": want only a type in replace_policy, unless the type is RRIP")
 		}
 		return p.policy(u, setting, kind)
 	}
@@ -342,7 +342,7 @@ func (p *drParser) policyBlock(u *unit, setting token) error {
 	case [4]string{"2", "32", "1", "4"}:
 		u.cache.Replacement = hierarchy.BRRIP
 	default:
-		return errorAt(setting.line, "cache ", u.cache.Name, ": RRIP is supported with rrpv_bits 2, rrpv_long_per_period 1, and rrpv_period 1 (SRRIP) or 32 (BRRIP); for SRRIP, both may be 0")
+		return errorAt(setting.line, "cache ", u.cache.Name, ": RRIP is supported only with rrpv_bits 2, rrpv_long_per_period 1, and rrpv_period 1 (SRRIP) or 32 (BRRIP); for SRRIP, rrpv_long_per_period and rrpv_period may also both be 0")
 	}
 	return nil
 }
@@ -356,7 +356,7 @@ func (p *drParser) path() (list []*unit, err error) {
 		}
 	}
 	if first < 0 {
-		return nil, errorAt(0, "no first-level data cache, want a cache of type data or unified with a core")
+		return nil, errorAt(0, "no first-level data cache, want a cache that has a core, and whose type is data or unified")
 	}
 	for at := first; ; {
 		u := &p.units[at]

@@ -228,7 +228,7 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 		"prefetch": func(n Node) {
 			p, ok := hierarchy.ParsePrefetch(r.text(n))
 			if c.Prefetch = p; !ok {
-				r.fail(n, "a prefetcher: one of "+strings.Join(hierarchy.PrefetchKinds(), ", ")+", and :degree=N, :distance=N, :drop=PERCENT, :reads and :chained at most once")
+				r.fail(n, "a prefetcher: one of "+strings.Join(hierarchy.PrefetchKinds(), ", ")+", optionally followed by :degree=N, :distance=N, :drop=PERCENT, :reads and :chained, each at most once")
 			}
 		},
 	}, "name", "size", "ways")
@@ -236,7 +236,7 @@ func (r *reader) cache(n Node) hierarchy.Cache {
 	if wholeOnly {
 		c.Write = hierarchy.WriteBackWhole
 		if through {
-			r.fail(n, "write \"back\" if allocate is \"whole\"")
+			r.fail(n, "the value \"back\" for the key \"write\" if the value of \"allocate\" is \"whole\"")
 		}
 	}
 	if r.err == nil {

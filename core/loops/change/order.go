@@ -87,7 +87,7 @@ func descendant(p Path, levels int) Path {
 // Apply implements [Change].
 func (c Interchange) Apply(n *loops.Nest) error {
 	if c.Below < 1 {
-		return &Error{"interchange", "a loop cannot be exchanged with itself"}
+		return &Error{"interchange", "a loop cannot be interchanged with itself"}
 	}
 	list, why := chain(n, c.Outer, c.Below)
 	depth := len(c.Outer) - 1
@@ -174,7 +174,7 @@ func (c Tile) Words(names Names) string {
 		}
 	}
 	if len(c.Trips) > 0 && c.Trips[0] == 0 {
-		text += ", with the tiles outside " + names.loop(c.Outer)
+		text += ", with the loop over the tiles outside " + names.loop(c.Outer)
 	}
 	return "tile " + text
 }

@@ -109,7 +109,7 @@ func (c Cache) check() error {
 	want := ""
 	switch {
 	case c.LineBytes < 8 || c.LineBytes > 1<<20 || c.LineBytes&(c.LineBytes-1) != 0:
-		want = "lines of 8 to 1048576 bytes, a power of two"
+		want = "a line size that is a power of two from 8 to 1048576 bytes"
 	case c.Sets < 1 || c.Ways < 1:
 		want = "at least one set and one way"
 	case c.Sets > maxLines || c.Ways > maxLines || c.Lines() > maxLines:

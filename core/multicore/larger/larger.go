@@ -92,9 +92,9 @@ func Predict(names []string, inputs []Input, at []int64) (list []Result, err err
 		in := &inputs[i]
 		switch {
 		case len(in.Results) != len(inputs[0].Results):
-			return nil, &InputError{in.Name + " has results for different numbers of cores than " + inputs[0].Name, "results for the same numbers of cores"}
+			return nil, &InputError{in.Name + " has results for different numbers of cores from " + inputs[0].Name, "results for the same numbers of cores"}
 		case blocksOf(in) != blocks || !sameFunctions(in, &inputs[0]):
-			return nil, &InputError{in.Name + " comes from a different program or build than " + inputs[0].Name, "runs of the same build"}
+			return nil, &InputError{in.Name + " comes from a different program or build from " + inputs[0].Name, "runs of the same build"}
 		}
 	}
 	for n := range inputs[0].Results {

@@ -308,7 +308,7 @@ func (m *Marked) factsOf(block uint32) (*blockFacts, error) {
 			}
 			name = found
 		} else if name.Function == "" {
-			return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is named by a hash, so it is unknown whether the block is parallel", "the block table (lines BasicBlock: ID: (function, block)) that Byfl printed"}
+			return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is named by a hash, so it is unknown whether the block is parallel", "the block table that Byfl printed, with lines of the form BasicBlock: ID: (function, block)"}
 		}
 		m.facts = append(m.facts, blockFacts{parallel: m.parallel(name), shared: m.isShared(name)})
 	}

@@ -201,7 +201,7 @@ func geometryOf(c misses.Cache) (geometry, error) {
 	want := ""
 	switch {
 	case c.LineBytes < 1 || c.LineBytes > mostLine || c.LineBytes&(c.LineBytes-1) != 0:
-		want = "lines of 1 to 1048576 bytes, a power of two"
+		want = "a line size that is a power of two up to 1048576 bytes"
 	case c.Sets < 1 || c.Sets > mostSets:
 		want = "1 to " + strconv.Itoa(mostSets) + " sets"
 	case c.Ways < 1 || c.Ways > mostWays:

@@ -118,7 +118,7 @@ func decimal(v byte) string { return strconv.Itoa(int(v)) }
 // least one record must access memory.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < recordBytes {
-		return "the file has fewer than the " + strconv.Itoa(recordBytes) + " bytes of a record", false
+		return "the file is shorter than one record, which has " + strconv.Itoa(recordBytes) + " bytes", false
 	}
 	references := 0
 	for n := 1; len(head) >= recordBytes; n++ {

@@ -439,7 +439,7 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // ErrLateColumn reports that threads, PCs or sizes appeared in a trace after the header line was written.
-var ErrLateColumn = errors.New("thread numbers, PCs or sizes first appear after the beginning of the trace, so the header of the table lacks a column; first convert the trace to a container (.sgt), and then convert the container to a table")
+var ErrLateColumn = errors.New("thread numbers, PCs or sizes first appear after the beginning of the trace, so the header of the table has no column for them; convert the trace to a container (.sgt), and then convert the container to a table")
 
 var letters = [trace.NumKinds]byte{
 	trace.Load: 'r', trace.Store: 'w', trace.Modify: 'm', trace.Fetch: 'i', trace.RangeRead: 'r', trace.RangeWrite: 'w',

@@ -165,7 +165,7 @@ func (p *parser) reference(b *trace.Batch, row int, kind trace.Kind, addr trace.
 func wrong(kind, size uint16, offset int64) error {
 	what, got, want := "type", kind, "0 to "+strconv.Itoa(typeUntakenJump)
 	if kind == typeBundle && size > bundleLengths {
-		what, got, want = "instructions of a bundle", size, "at most "+strconv.Itoa(bundleLengths)
+		what, got, want = "number of instructions in a bundle", size, "at most "+strconv.Itoa(bundleLengths)
 	} else if kind == typeBundle {
 		want = "an instruction record before the first bundle"
 	}
@@ -177,7 +177,7 @@ func wrong(kind, size uint16, offset int64) error {
 // types.
 func Recognise(head []byte) (reason string, ok bool) {
 	if len(head) < RecordBytes {
-		return "the file has fewer than the " + strconv.Itoa(RecordBytes) + " bytes of a record", false
+		return "the file is shorter than one record, which has " + strconv.Itoa(RecordBytes) + " bytes", false
 	}
 	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
 		return "the first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false

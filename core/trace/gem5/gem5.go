@@ -212,7 +212,7 @@ func (p *parser) skip(length uint64, n int) (taken int, wrong *trace.SyntaxError
 		p.stage = skipping
 	}
 	return n, &trace.SyntaxError{What: "length of a message", Got: strconv.FormatUint(length, 10),
-		Want: "a varint of at most " + strconv.Itoa(longestPacket) + " for a packet and " + strconv.Itoa(longestHeader) + " for the header"}
+		Want: "a varint that is at most " + strconv.Itoa(longestPacket) + " for a packet, or at most " + strconv.Itoa(longestHeader) + " for the header"}
 }
 
 // row writes the row of a packet, if the packet is a reference.
@@ -373,7 +373,7 @@ func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {
 	k = packet{cmd: uint32(values[2]), addr: values[3], size: uint32(values[4]), flags: uint32(values[5]), id: values[6], pc: values[7]}
 	switch {
 	case there&required != required:
-		return k, &trace.SyntaxError{What: "packet", Got: "", Want: "a packet with command, address and size"}
+		return k, &trace.SyntaxError{What: "packet", Got: "", Want: "a packet with a command, an address and a size"}
 	case values[4] > math.MaxUint32:
 		return k, &trace.SyntaxError{What: "size", Got: strconv.FormatUint(values[4], 10), Want: "at most 4294967295"}
 	case k.size > 0 && k.addr > math.MaxUint64-uint64(k.size-1):

@@ -135,7 +135,7 @@ func ParseBounds(name string, text []byte) (Bounds, error) {
 		return wrong
 	})
 	if err == nil && (!low || !high || b.Low > b.High) {
-		err = &trace.SyntaxError{File: name, Line: 1, What: "file", Got: lines.Got(text), Want: "a \"Min value of address\" that is at most the \"Max value of address\""}
+		err = &trace.SyntaxError{File: name, Line: 1, What: "file", Got: lines.Got(text), Want: "a \"Min value of address\" that does not exceed the \"Max value of address\""}
 	}
 	return b, err
 }

@@ -97,7 +97,7 @@ func TestCheckReportsFaults(t *testing.T) {
 		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "the chunk begins with ticket 8, but earlier chunks state that all later tickets are at least 1000"},
 		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read completely: the chunk contains bytes or values that none of its steps uses"},
 		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read completely: the steps of the chunk do not follow the format"},
-		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read completely: the chunk has a step of a block that no table contains"},
+		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read completely: the chunk has a step for a block that no table contains"},
 		{"ticket", func(c *openChunk, _ *uint64) { c.ticket = nil }, "the chunk cannot be read completely: the tickets of the chunk do not follow the format"},
 	} {
 		faults, _ := faultsOf(t, file(c.change, 5, 8))

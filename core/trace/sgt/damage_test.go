@@ -79,7 +79,7 @@ func TestDamagedContainer(t *testing.T) {
 		{"two chunks", slices.Concat(parts[:3], [][]byte{wrong(parts[3], -9), wrong(parts[4], -9)}, parts[5:]), slices.Concat(rows[:10], rows[30:]), "(2 chunks with 20 references cannot be read; the first error: lz4: "},
 		{"the end", slices.Concat(parts[:6], [][]byte{wrong(parts[6], 13)}, parts[7:]), rows, "(1 table cannot be read; the first error: the checksum of a frame is wrong)"},
 		{"tables", slices.Concat(parts[:1], [][]byte{wrong(parts[1], 13)}, parts[2:]), nil, "(the checksum of a frame is wrong)"},
-		{"tables are missing", slices.Concat(parts[:1], parts[2:]), nil, "(4 chunks with 40 references cannot be read; the first error: the chunk has a step of a block that no table contains)"},
+		{"tables are missing", slices.Concat(parts[:1], parts[2:]), nil, "(4 chunks with 40 references cannot be read; the first error: the chunk has a step for a block that no table contains)"},
 		{"no index", parts[:7], rows, "truncated"},
 		{"no end", parts[:6], rows, "t is truncated after "},
 		{"half a chunk", slices.Concat(parts[:5], [][]byte{parts[5][:20]}), rows[:30], "t is truncated after "},

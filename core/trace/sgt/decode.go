@@ -22,7 +22,7 @@ const window = 1 << 16
 // These errors occur in chunks whose checksums are correct.
 var (
 	errControl = errors.New("the steps of the chunk do not follow the format")
-	errBlock   = errors.New("the chunk has a step of a block that no table contains")
+	errBlock   = errors.New("the chunk has a step for a block that no table contains")
 	errTickets = errors.New("the tickets of the chunk do not follow the format")
 	errRest    = errors.New("the chunk contains bytes or values that none of its steps uses")
 )

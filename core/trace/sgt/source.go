@@ -331,7 +331,7 @@ func parseIndex(body []byte) (x index, err error) {
 		x.tables[i] = at
 	}
 	if rest := body[r.at:]; r.wrong == nil && (len(rest) != endBytes-4 || string(rest[8:]) != indexEnd) {
-		r.fail("length of the end of the index", uint64(len(rest)), decimal(uint64(endBytes-4))+", including the magic string")
+		r.fail("number of bytes at the end of the index", uint64(len(rest)), decimal(uint64(endBytes-4))+", including the magic string")
 	}
 	if r.wrong != nil {
 		return x, r.wrong

@@ -144,7 +144,7 @@ func (t *tableForm) checkFunctions() {
 	for i := range t.Functions {
 		f := &t.Functions[i]
 		if end := uint64(f.First) + uint64(f.Blocks); end > uint64(len(t.Blocks)) {
-			t.fail("end of a function's blocks", end, "at most "+strconv.Itoa(len(t.Blocks)))
+			t.fail("end of a function's block range", end, "at most "+strconv.Itoa(len(t.Blocks)))
 		}
 		f.First += t.block
 	}
