@@ -36,10 +36,10 @@ var errNoShelf = errors.New("this browser cannot store data that does not fit in
 // fullOutside is the message about a run that stopped because the storage is full, and that can be
 // resumed when the storage has room.
 const fullOutside = "The storage is full, so data that does not fit in memory cannot be stored. The work up to the last checkpoint and all other analyses are kept. " +
-	"Delete stored analyses or free space on the disk, and resume from the list; or analyse with more memory."
+	"Delete stored analyses or free disk space, and then resume the analysis from the list; or analyse the trace with more memory."
 
 // leftOut is the reason for missing analyses in a complete result whose stacks were spilled.
-const leftOut = "the lines of the trace did not fit in memory, so code, data and sharing between threads were left out"
+const leftOut = "the lines of the trace did not fit in memory, so misses by code and data, and sharing between threads, were not analysed"
 
 // setLimit sets the program's memory limit to the memory limit of the run.
 func (j *job) setLimit() {

@@ -128,7 +128,7 @@ func (e *DeadError) Error() string {
 	}
 	s += "; kept analyses and checkpoints are not affected"
 	if strings.Contains(e.Why, "out of memory") {
-		s += "; to use less of the browser's memory, analyse a trace with fewer distinct lines, choose larger lines, or use the command"
+		s += "; to use less of the browser's memory, analyse a trace with fewer distinct lines, choose larger lines, or use the stackglass command"
 	}
 	return s
 }

@@ -192,7 +192,7 @@ func (p *program) cachegrind(threads int, levels []hierarchy.Cache) (validate.Ca
 		"--I1="+cache(levels[0]), "--D1="+cache(levels[0]), "--LL="+cache(levels[len(levels)-1]), p.plain)
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_DYNAMIC=false", "OMP_WAIT_POLICY=passive")
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return none, fmt.Errorf("cachegrind of %s: %w: %s", p.plain, err, said)
+		return none, fmt.Errorf("cachegrind on %s: %w: %s", p.plain, err, said)
 	}
 	f, err := os.Open(out)
 	if err != nil {

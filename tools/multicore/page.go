@@ -152,7 +152,7 @@ func (p *printer) againstCachegrind(all []measurement) {
 	if !slices.ContainsFunc(all, func(m measurement) bool { return measured(&m) }) {
 		return
 	}
-	p.say("\n## Compared with Cachegrind: mean (maximum), %s\n", machines[0].name)
+	p.say("\n## Differences from Cachegrind: mean (maximum), %s\n", machines[0].name)
 	p.say("%s", aboutCachegrind)
 	p.say("\n| division | compiled with | L1: reference | L1: predicted | L2: reference | L2: predicted |\n|---|---|---|---|---|---|\n")
 	for _, division := range divisions {

@@ -169,9 +169,9 @@ func printLoops(w io.Writer, machine, march string, rows []loopRow) {
 	fmt.Fprintln(w)
 	line("steady state, compared with llvm-mca", f.steady)
 	line("one pass, compared with one iteration of llvm-mca", f.pass)
-	line("steady state, measured numbers, vs. measured", f.measured)
-	line("steady state, llvm-mca's numbers, vs. measured", f.plain)
-	line("llvm-mca, compared with measured", f.peers)
+	line("steady state, measured numbers, vs. measurement", f.measured)
+	line("steady state, llvm-mca's numbers, vs. measurement", f.plain)
+	line("llvm-mca, compared with measurement", f.peers)
 }
 
 func mean(list []float64) float64 {

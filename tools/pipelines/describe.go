@@ -187,7 +187,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 		Notes: []string{"window is the size of the reorder buffer in LLVM's model"},
 	}
 	if t.scheduler > 0 {
-		p.Notes = append(p.Notes, "scheduler is the size of the scheduler for micro-ops that compute; it is not from LLVM's model; memory operations have separate schedulers")
+		p.Notes = append(p.Notes, "scheduler is the size of the scheduler for micro-ops that compute; this size is not from LLVM's model, and memory operations have separate schedulers")
 	}
 	ports := portNames(report.TargetInfo.Resources)
 	used := usedPorts(report, len(ports))

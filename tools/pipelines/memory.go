@@ -80,7 +80,7 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 		kib, err1 := strconv.ParseUint(strings.TrimSuffix(text(i, "size"), "K"), 10, 64)
 		ways, err2 := strconv.ParseUint(text(i, "ways_of_associativity"), 10, 32)
 		if err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("%s does not contain the size and ways of cache %d", dir, i)
+			return nil, fmt.Errorf("%s does not contain the size and the number of ways of cache %d", dir, i)
 		}
 		list = append(list, pipeline.Level{Name: "L" + text(i, "level"), SizeBytes: kib << 10, Ways: uint32(ways)})
 	}

@@ -147,7 +147,7 @@ func printFunctions(w io.Writer, list []functionRow) {
 
 // functionNotes explains, by function, differences between predicted and measured run times.
 var functionNotes = map[string]string{
-	"run_matmul_short": "only two iterations per call of the loop: the code around the loop is not limited by throughput alone",
+	"run_matmul_short": "the loop runs only two iterations per call: the code around the loop is not limited by throughput alone",
 	"run_jacobi":       "vectors cross line boundaries",
 	"run_search":       "the code generator turns the select instruction into a branch, and the branch is mispredicted",
 	"run_histogram":    "loads wait for stores to the same address",

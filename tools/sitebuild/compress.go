@@ -63,7 +63,7 @@ func (b *build) compressAll() error {
 			fmt.Fprintf(b.log, "%-20s %9d bytes, %8d as brotli\n", name, len(content), brotli)
 		}
 	}
-	fmt.Fprintf(b.log, "first visit: %d bytes as brotli\nlater, for a file that needs it or for offline use: %d bytes\n", first, later)
+	fmt.Fprintf(b.log, "first visit: %d bytes as brotli\nlater, on demand or for offline use: %d bytes\n", first, later)
 	return nil
 }
 

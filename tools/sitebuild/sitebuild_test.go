@@ -286,7 +286,7 @@ func TestFirstVisitSize(t *testing.T) {
 	if err := b.compressAll(); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("first visit: %d bytes as brotli\nlater, for a file that needs it or for offline use: %d bytes\n", sizes["app.wasm"], sizes[unpacker])
+	want := fmt.Sprintf("first visit: %d bytes as brotli\nlater, on demand or for offline use: %d bytes\n", sizes["app.wasm"], sizes[unpacker])
 	if said.String() != want {
 		t.Errorf("the output is %q, want %q", said.String(), want)
 	}

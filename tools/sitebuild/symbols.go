@@ -87,7 +87,7 @@ func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	}
 	name, link := path.Base(b.hashed[file]), memory[namesLinkAt:][:namesLinkBytes]
 	if len(name) >= len(link) || len(bytes.Trim(link, "\x00")) > 0 {
-		return errors.New("the program has no space for the name of the file with its function names, " + name)
+		return errors.New("the program has no space for " + name + ", the name of the file that contains its function names")
 	}
 	copy(link, name)
 	return nil

@@ -141,7 +141,7 @@ func (f *File) turnOver() error {
 	if done {
 		f.view, f.at, f.length = js.Undefined(), 0, 0
 		if got := f.read + uint64(len(f.small)); got != f.size {
-			return &ReadError{Name: f.name, Offset: f.read, Cause: "the file ends there instead of after " + strconv.FormatUint(f.size, 10) + " bytes"}
+			return &ReadError{Name: f.name, Offset: f.read, Cause: "the file ends at this position instead of after " + strconv.FormatUint(f.size, 10) + " bytes"}
 		}
 		return f.checkUnchanged()
 	}

@@ -476,7 +476,7 @@ func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	list := make([]uint64, len(p.ways[b]))
 	sum, most := uint64(0), 0
 	for i := range list {
-		if list[i], err = p.wholeCount(&p.ways[b][i], at, func() string { return p.blockName(b) + " is left for a successor" }); err != nil {
+		if list[i], err = p.wholeCount(&p.ways[b][i], at, func() string { return "an edge from " + p.blockName(b) + " is taken" }); err != nil {
 			return err
 		}
 		if sum+list[i] < sum {

@@ -250,7 +250,7 @@ func findProgram(name string, args []string) (program, error) {
 		}
 		name = interpreter
 	}
-	return program{}, &ProgramError{name, "the file is a script, and its interpreters are scripts that are nested too deeply"}
+	return program{}, &ProgramError{name, "the chain of script interpreters is too long"}
 }
 
 func machineCode(name, path string, args []string) (program, error) {

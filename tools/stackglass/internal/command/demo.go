@@ -30,7 +30,7 @@ func (a *app) demo() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usagef("demo accepts one name, but ", strconv.Itoa(len(args)), " are named: ", strings.Join(args, ", "))
+				return usagef("demo accepts one name, but ", strconv.Itoa(len(args)), " are given: ", strings.Join(args, ", "))
 			case len(args) == 0 && (source || output != ""):
 				return usagef("-o and --source write one demo; name one of the demos ", strings.Join(demoNames(), ", "))
 			case len(args) == 0:

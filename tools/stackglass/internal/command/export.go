@@ -207,7 +207,7 @@ func (e *exportCommand) csv(x *export.Export) ([]byte, error) {
 	}
 	more := ""
 	if !e.isGiven() {
-		more = "; with --cache or --hierarchy also levels, traffic, memory, sites"
+		more = "; with --cache or --hierarchy, it also has levels, traffic, memory and sites"
 	}
-	return nil, usagef("--table ", e.table, ": ", x.Run.Name, " has ", strings.Join(have, ", "), more)
+	return nil, usagef("--table ", e.table, ": ", x.Run.Name, " has the tables ", strings.Join(have, ", "), more)
 }

@@ -282,7 +282,7 @@ func moduleTable(p *trace.Program) report.Table {
 // uninstrumentedTable lists code that was not instrumented.
 func uninstrumentedTable(p *trace.Program) report.Table {
 	t := report.Table{Key: "missed", Columns: report.Columns(
-		"module=not instrumented, in module", "what", "why", "places")}
+		"module=module with uninstrumented code", "what", "why", "places")}
 	for i := range p.Modules {
 		for _, m := range p.Modules[i].Missed {
 			if len(t.Rows) < mostListed {

@@ -13,7 +13,7 @@ import (
 func (a *app) man() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man",
-		Short:  "Print the manual page in roff",
+		Short:  "Print the manual page in roff format",
 		Args:   noArguments,
 		Hidden: true,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return a.write([]byte(manPage(cmd.Root()))) },

@@ -323,7 +323,7 @@ func (a *app) predictLargerInput(o *verbCommand, m *multicoreOptions, args []str
 func largerTable(list []larger.Result, real []predict.Result) report.Table {
 	t := report.Table{Key: "larger", Title: "Global hit ratios for an input that was not run", Columns: report.Columns(
 		"cores", "level", "caches", "accesses", "kept_rate=distances kept", "followed_rate=followed",
-		"run_accesses=accesses in the run", "run_sdcm_rate=SDCM of the run", "run_rate=simulated",
+		"run_accesses=accesses in the run", "run_sdcm_rate=SDCM for the run", "run_rate=simulated",
 		"kept_points=kept minus SDCM (points)", "followed_points=followed minus SDCM (points)",
 		"simulated_points=followed minus simulated (points)")}
 	for i := range list {

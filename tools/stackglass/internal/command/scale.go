@@ -198,7 +198,7 @@ func (o *scaleOptions) parseRuns(args []string) (runs []scaleRun, err error) {
 		}
 		at, ok := orderValues(o.names, have, values)
 		if !ok {
-			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), "; give a value for exactly these parameters")
+			return nil, usagef(strconv.Quote(arg), ", want values for exactly the parameters of --at: ", strings.Join(o.names, ", "))
 		}
 		runs = append(runs, scaleRun{file, at})
 	}
@@ -427,7 +427,7 @@ func (o *scaleOptions) opcodeTable(predicted, real *runAnswers) report.Table {
 func (o *scaleOptions) reuseTable(p *profile.Profile) report.Table {
 	t := report.Table{Key: "reuse", Title: "Line accesses by stack distance: the number of other lines accessed since the last access to the line", Columns: report.Columns(
 		"from (lines)", "below (lines)", "accesses", "share",
-		"miss_ratio=miss ratio of a cache with as many lines")}
+		"miss_ratio=miss ratio at a capacity of “below” lines")}
 	var counts [profile.WindowBins]uint64
 	all := uint64(0)
 	for i := range p.Locality[0].Kinds {
@@ -487,7 +487,7 @@ func (o *scaleOptions) checkTableOf(predicted, real *runAnswers, reply *answers.
 		x, y := &predicted.levels.Levels[i], &real.levels.Levels[i]
 		add(x.Cache.Name+" misses", report.Real(x.Misses), report.Real(y.Misses))
 		if y.Beside && !x.Beside { // compare two results of SDCM, so that the difference is only due to scaling
-			add(x.Cache.Name+" misses, both by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
+			add(x.Cache.Name+" misses, both estimated by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
 		}
 	}
 	run := real.models.Answer(o.q).Table("program")

@@ -369,7 +369,7 @@ func boundTable(levels []simulate.Level) report.Table {
 			best = append(best, strconv.FormatFloat(float64(l.BestMisses)/float64(n)*100, 'f', 1, 64)+" % in "+l.Cache.Name)
 		}
 	}
-	t.Title = "No replacement policy without prefetching can have a miss ratio below " + strings.Join(best, ", ")
+	t.Title = "Without prefetching, no replacement policy can have a miss ratio below " + strings.Join(best, ", ")
 	return t
 }
 
@@ -377,7 +377,7 @@ func boundTable(levels []simulate.Level) report.Table {
 func prefetchTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "prefetch", Title: "Prefetches", Columns: report.Columns(
 		"name=level", "prefetcher", "issued", "present=already present", "inserted", "dropped", "useful", "unused=evicted unused",
-		"accuracy", "coverage", "pollution=misses of lines evicted by prefetches", "received=received from above", "received_misses=misses of received")}
+		"accuracy", "coverage", "pollution=misses on lines evicted by prefetches", "received=received from above", "received_misses=misses of received")}
 	for i := range levels {
 		c, p := &levels[i].Run, &levels[i].Run.Prefetch
 		own := levels[i].Cache.Prefetch

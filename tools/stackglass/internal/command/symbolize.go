@@ -128,13 +128,13 @@ func (n *symbolizer) matchWarnings() (list []string) {
 	case n.addresses == 0 && len(n.others) > 0:
 		list = append(list, n.name+" is not among the modules of the trace ("+strings.Join(slices.Sorted(slices.Values(n.others)), ", ")+"), so it has no effect")
 	case n.addresses > 0 && n.named == 0 && n.file.Dynamic && !n.moved:
-		list = append(list, "no instruction of the trace is in "+n.name+", which can be loaded at any address: state its load address, for example --symbols "+n.name+"@0x555555554000 (the address is in its first line in /proc/PID/maps; under Valgrind it is 0x108000)")
+		list = append(list, "no instruction of the trace is in "+n.name+", which can be loaded at any address: state its load address, for example --symbols "+n.name+"@0x555555554000 (see the first line for the file in /proc/PID/maps; under Valgrind, the address is 0x108000)")
 	case n.addresses > 0 && n.named == 0:
 		list = append(list, "no instruction of the trace is in a function of "+n.name+": this is not the program that was traced, or the file has no symbols")
 	case 2*n.named < n.addresses:
-		list = append(list, n.name+" names "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the other instructions are in other files, or the file is a different build")
+		list = append(list, n.name+" contains the functions of "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the other instructions are in other files, or the file is from a different build")
 	case n.lines == 0 && n.file.HasLines():
-		list = append(list, n.name+" contains source lines, but none for the instructions whose functions it contains: the file may be a different program, or it was loaded at a different address")
+		list = append(list, n.name+" contains source lines, but not those of the traced instructions: the file may be a different program, or it was loaded at a different address")
 	}
 	return list
 }

@@ -64,7 +64,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 		return a.validateKernels(s, o, caches)
 	}
 	if len(caches) == 0 {
-		return usagef("--loops: no caches are given: add --cache L1=16KiB,1, once for each cache")
+		return usagef("--loops: no caches are given; add one --cache option for each cache, for example --cache L1=16KiB,1")
 	}
 	s.r.analyses = (analysis.Sites | analysis.Loops).String()
 	l, err := a.load(s.r, names[0], []uint32{64})
