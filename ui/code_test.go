@@ -64,7 +64,7 @@ func TestCode(t *testing.T) {
 	}
 	d.act(func() { d.app.SetSize(1, 2048) })
 	d.await(d.app.loopsCounted)
-	d.wants("Evictions by array in L1, over the whole run")
+	d.wants("Evictions from L1 by array, over the whole run")
 	if table := d.app.table("evictions"); table.Rows != 5 || table.Source() == nil {
 		t.Errorf("evictions %+v", table)
 	}

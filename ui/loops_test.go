@@ -75,7 +75,7 @@ func TestLoops(t *testing.T) {
 		d.act(func() { d.app.StepWays(1, 1) })
 	}
 	d.countedLoops()
-	d.wants("33 920", "Evictions by array in L1", "class in L1", "ALWAYS_MISS")
+	d.wants("33 920", "Evictions from L1 by array", "class in L1", "ALWAYS_MISS")
 	rows, _ = d.grids["loops"].View(0, 1)
 	if rows[0][6] != "33\u202f920" {
 		t.Errorf("row of the nest = %q, want 33 920 misses", rows[0])

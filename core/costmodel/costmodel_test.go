@@ -122,7 +122,7 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 		if strings.Contains(notes, "Every load is assumed to hit") {
 			t.Errorf("%s: %s", h.Name, notes)
 		}
-		if got := strings.Contains(notes, "these are assumed, in cycles: L1 5, L2 17.5, memory 300 "); got != (h.Name == "") {
+		if got := strings.Contains(notes, "assumed latencies, in cycles: L1 5, L2 17.5, memory 300 "); got != (h.Name == "") {
 			t.Errorf("%s: %s", h.Name, notes)
 		}
 	}

@@ -516,7 +516,7 @@ func TestErrors(t *testing.T) {
   not pinatrace: line 1: line "hello", want instruction: R or W address
   not execlog: line 1: processor "hello", want a decimal number, at most 4294967295
   not csv: line 1: header "hello": there is no column of addresses, want a column named addr, and optionally tid, pc, rw and size
-  not champsim: the file has fewer than the 64 bytes of a record
+  not champsim: the file is shorter than one record, which has 64 bytes
 set --input-format to one of ` + names() + `, or convert the trace to one of these formats`},
 		{"UTF-16", "\xff\xfe0\x00 \x00", all, `the file is UTF-16 text, as written by PowerShell; save the file as UTF-8`},
 	} {

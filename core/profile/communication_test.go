@@ -124,8 +124,8 @@ func TestDecodeCommunicationAllocatesLittle(t *testing.T) {
 		"LOCA", "\x40\x01\x00"+cold+"\x00", "WIND", "\x40\x80\x08\x00\x00", "COMM", head+sources.String())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "long distances between many threads") {
-		t.Errorf("Decode of a profile with very many long distances = %v, want an error about long distances", err)
+	if _, err := profile.Decode(data); err == nil || !strings.Contains(err.Error(), "long stack distances between many threads") {
+		t.Errorf("Decode of a profile with very many long stack distances = %v, want an error about long stack distances", err)
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {

@@ -65,7 +65,7 @@ func TestCode(t *testing.T) {
 	// Below the distances, the page lists the arrays that evict the line's data. The test uses the
 	// keyboard to show the instructions of the line.
 	p.waitFor("#table-evictions tbody tr")
-	if caption := p.textOf("#table-evictions .caption"); caption != "Evictions by array in L1, over the whole run: arrays of this code" {
+	if caption := p.textOf("#table-evictions .caption"); caption != "Evictions from L1 by array, over the whole run: arrays of this code" {
 		t.Errorf("caption of the evictions = %q, want the arrays of this code in L1", caption)
 	}
 	p.tabTo("the instructions", `document.activeElement.id === "place-instructions"`)

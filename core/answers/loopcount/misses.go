@@ -186,7 +186,7 @@ func (m *Misses) Evictions() report.Table {
 		return t
 	}
 	r := m.Levels[at].Result
-	t.Title = "Evictions from " + m.Levels[at].Cache.Name + " over the whole run, by array"
+	t.Title = "Evictions from " + m.Levels[at].Cache.Name + " by array, over the whole run"
 	names := m.arrayNames(r)
 	type pair struct {
 		comes, goes int

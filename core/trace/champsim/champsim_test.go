@@ -129,7 +129,7 @@ func TestRecognise(t *testing.T) {
 	tracetest.CheckRecognise(t, Recognise, map[string]string{
 		encode(small...):                                       "",
 		encode(small...)[:200]:                                 "",
-		"0 1000\n":                                             "fewer than the 64 bytes",
+		"0 1000\n":                                             "shorter than one record, which has 64 bytes",
 		strings.Repeat(" L 04001ab0,8\n", 99):                  "is_branch",
 		with(func(i *instr) { i.IP = 0 }):                      "record 4: the instruction is at address 0",
 		with(func(i *instr) { i.Taken = 1 }):                   "record 4: branch_taken 1",

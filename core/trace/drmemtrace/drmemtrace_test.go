@@ -130,7 +130,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{entry{50, 0, 0}, `a at byte 12: type "50", want 0 to 49`},
 		{entry{17, 2, 0}, `a at byte 12: type "17", want an instruction record before the first bundle`},
-		{entry{17, 9, 0}, `a at byte 12: instructions of a bundle "9", want at most 8`},
+		{entry{17, 9, 0}, `a at byte 12: number of instructions in a bundle "9", want at most 8`},
 	} {
 		r, b := NewReader("a", strings.NewReader(encode(small[0], c.wrong, entry{0, 4, 8})+"cut")), trace.NewBatch(0)
 		if err := r.Next(b); err == nil || err.Error() != c.want {
@@ -150,7 +150,7 @@ func TestRecognise(t *testing.T) {
 	tracetest.CheckRecognise(t, Recognise, map[string]string{
 		encode(small...):              "",
 		encode(small...)[:50]:         "",
-		"0 1000\n":                    "fewer than the 12 bytes",
+		"0 1000\n":                    "shorter than one record, which has 12 bytes",
 		encode(small[1:]...):          "the first record is of type 28, want 25",
 		encode(entry{25, 0, 1 << 40}): "version",
 		encode(small[0], entry{10, 4, 1}, entry{60, 0, 0}): "record 3 is of type 60",

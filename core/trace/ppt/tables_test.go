@@ -71,8 +71,8 @@ func TestTableErrors(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"Min value of address: 0x2\nMax value of address: 0x1": `t:1: file "Min value of address: 0x2\nMax value of a"…, want a "Min value of address" that is at most the "Max value of address"`,
-		"Min value of address: 0x2":                            `t:1: file "Min value of address: 0x2", want a "Min value of address" that is at most the "Max value of address"`,
+		"Min value of address: 0x2\nMax value of address: 0x1": `t:1: file "Min value of address: 0x2\nMax value of a"…, want a "Min value of address" that does not exceed the "Max value of address"`,
+		"Min value of address: 0x2":                            `t:1: file "Min value of address: 0x2", want a "Min value of address" that does not exceed the "Max value of address"`,
 		"Mean: 0x2":                                            `t:1: line "Mean: 0x2", want "Min value of address:" or "Max value of address:", followed by an address with 0x`,
 		"Max: 3":                                               `t:1: highest address "3", want 0x and 1 to 16 hexadecimal digits`,
 	} {

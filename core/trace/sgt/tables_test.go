@@ -228,7 +228,7 @@ func TestInvalidTables(t *testing.T) {
 		{`end of a member is 4, want members in ascending order, within the 8 bytes`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 2, 0, 4, 4, 0, 0, 0, 4, 0)},
 		{`structure is 2, want less than 2`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 0, 2)},
 		{`number of bytes after the end is 1, want 0`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)},
-		{`end of a function's blocks is 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
+		{`end of a function's block range is 5, want at most 0`, tables(1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 0)},
 		{`number of instruction lists is 1, want 0, or one for each of the 0 blocks`, tables(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)},
 	} {
 		var p trace.Program
