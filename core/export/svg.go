@@ -129,7 +129,7 @@ func (p *htmlBuffer) drawCurve(c *profile.Curve, lineBytes uint32, levels []hier
 func curveSentence(c *profile.Curve, lineBytes uint32, exact string) string {
 	text := "A fully associative LRU cache of one line misses " + percent(c.MissRatio(1)) + " of " + report.Count(c.Accesses).Human() + " accesses"
 	if longest, ok := c.Longest(); ok {
-		text += ", and a cache of " + report.Bytes((longest+1)*uint64(lineBytes)).Human() + " or more misses " + percent(c.MissRatio(1<<62))
+		text += ", and a cache of at least " + report.Bytes((longest+1)*uint64(lineBytes)).Human() + " misses " + percent(c.MissRatio(1<<62))
 	}
 	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. The curve is " + exact + ". Each level is marked at the position of a fully associative cache of the same size."
 }

@@ -205,7 +205,7 @@ func (o *scaleOptions) parseRuns(args []string) (runs []scaleRun, err error) {
 	for i, in := range runs {
 		for _, before := range runs[:i] {
 			if slices.Equal(in.at, before.at) {
-				return nil, usagef(strconv.Quote(args[i]), ": ", before.file, " has the same parameters; give runs at different inputs")
+				return nil, usagef(strconv.Quote(args[i]), ": ", before.file, " has the same parameters; give runs with different inputs")
 			}
 		}
 	}

@@ -414,7 +414,7 @@ func TestSymbolWarnings(t *testing.T) {
 		}
 		p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: profile.NoSite, PC: all[at].Value}}}}
 		list, err := symbolize(p, []string{path})
-		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "none for the instructions whose functions it contains") {
+		if err != nil || len(list) != doubts || doubts > 0 && !strings.Contains(list[0], "no source lines of the traced instructions") {
 			t.Errorf("%s: %q, %v", name, list, err)
 		}
 	}

@@ -134,7 +134,7 @@ func (n *symbolizer) matchWarnings() (list []string) {
 	case 2*n.named < n.addresses:
 		list = append(list, n.name+" contains the functions of "+strconv.Itoa(n.named)+" of "+strconv.Itoa(n.addresses)+" instructions: the other instructions are in other files, or the file is from a different build")
 	case n.lines == 0 && n.file.HasLines():
-		list = append(list, n.name+" contains source lines, but not those of the traced instructions: the file may be a different program, or it was loaded at a different address")
+		list = append(list, n.name+" contains source lines, but no source lines of the traced instructions: the file may be a different program, or it was loaded at a different address")
 	}
 	return list
 }
