@@ -774,7 +774,7 @@ func TestUnknownSite(t *testing.T) {
 	for err == nil {
 		err = r.Step()
 	}
-	if want := "a record refers to site 99, but the trace's tables contain only 16; the file is damaged, or was joined from parts; record the program again, or analyse the trace without sites"; err.Error() != want {
+	if want := "a record refers to site 99, but the trace's tables contain only 16; the file is damaged, or was concatenated from parts; record the program again, or analyse the trace without sites"; err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -208,7 +208,7 @@ func usageTable(c *profile.Counters) report.Table {
 }
 
 func typeTable(c *profile.Counters) report.Table {
-	b := newCounterTable("types", "Loads and stores by datatype and size",
+	b := newCounterTable("types", "Loads and stores by data type and size",
 		"kind", "type=datatype", "bytes=bytes of one", "count", "total_bytes=bytes of all")
 	kinds := map[profile.TallyKind]string{profile.LoadTypes: "load", profile.StoreTypes: "store"}
 	for i := range c.Tallies {

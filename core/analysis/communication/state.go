@@ -415,7 +415,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-var errSegment = errors.New("segments of the trace cannot be joined with communication, because a segment may read values that any earlier segment wrote; analyse the whole trace in one run, or without communication")
+var errSegment = errors.New("segments of the trace cannot be joined with communication, because a segment may read values that were written in any earlier segment; analyse the whole trace in one run, or without communication")
 
 // Joins reports whether a segment can be appended, which is possible only after the analysis has
 // been turned off.

@@ -191,5 +191,5 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string {
 	return "a record refers to " + e.What + " " + strconv.FormatUint(uint64(e.Number), 10) + ", but the trace's tables contain only " +
-		strconv.Itoa(e.Known) + "; the file is damaged, or was joined from parts; record the program again, or analyse the trace without " + e.Without
+		strconv.Itoa(e.Known) + "; the file is damaged, or was concatenated from parts; record the program again, or analyse the trace without " + e.Without
 }

@@ -32,7 +32,7 @@ import (
 // ErrManyCores reports that the segments together have more threads or groups of threads than there
 // can be cores.
 var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, so their assignment to cores depends on the whole trace; " +
-	"group the threads by core, or analyse the whole trace at once")
+	"group the threads by core, or analyse the whole trace in one run")
 
 // Append implements [contract.Analysis]. Append must be called before the locality analysis appends
 // the segment.

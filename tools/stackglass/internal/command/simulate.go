@@ -377,7 +377,7 @@ func boundTable(levels []simulate.Level) report.Table {
 func prefetchTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "prefetch", Title: "Prefetches", Columns: report.Columns(
 		"name=level", "prefetcher", "issued", "present=already present", "inserted", "dropped", "useful", "unused=evicted unused",
-		"accuracy", "coverage", "pollution=misses on lines evicted by prefetches", "received=received from above", "received_misses=misses of received")}
+		"accuracy", "coverage", "pollution=misses on lines evicted by prefetches", "received=received from above", "received_misses=misses on received")}
 	for i := range levels {
 		c, p := &levels[i].Run, &levels[i].Run.Prefetch
 		own := levels[i].Cache.Prefetch
