@@ -320,6 +320,7 @@ func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool, nodes
 	if err != nil {
 		return 0, nil, err
 	}
+	e.tally.out = nil
 	e.pauser.ask = func() bool { return goOn(e.lowerBound()) }
 	e.begins = func(node int) {
 		if slices.Contains(nodes, node) {

@@ -17,7 +17,8 @@ type tally struct {
 	weight uint64 // number of accesses that each simulated access represents
 	counts []hits
 	arrays *arrayMap
-	// number of evictions, by the array of the new line and the array of the evicted line
+	// number of evictions, by the array of the new line and the array of the evicted line; nil if not
+	// needed
 	out    []uint64
 	depths []uint64 // number of hits by stack distance, if there is only one set; nil if not needed
 }
@@ -133,6 +134,9 @@ func (f *frames) moveToFront(a *access, set []trace.Line, t *tally) {
 
 // countEviction records that an access has evicted the given line.
 func (t *tally) countEviction(a *access, line trace.Line) {
+	if t.out == nil {
+		return
+	}
 	t.out[int(a.array)*t.arrays.shown+int(t.arrays.columnOf(line))] += t.weight
 }
 
