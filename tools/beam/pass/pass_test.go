@@ -484,7 +484,7 @@ func TestBadInput(t *testing.T) {
 		{"mixed", []string{of["mixed.sgt"]}, nil, "mixed.sgt"},
 		{"workspace", []string{of["good.sgt"]}, func(o *pass.Options) { o.Workspace = readOnly + "/x" }, "cannot be written to"},
 		{"output", []string{of["good.sgt"]}, func(o *pass.Options) { o.Output = readOnly }, "cannot be written to"},
-		{"sample", []string{of["good.sgt"]}, func(o *pass.Options) { o.Sample = "space=2" }, "above 0, up to 1"},
+		{"sample", []string{of["good.sgt"]}, func(o *pass.Options) { o.Sample = "space=2" }, "above 0, at most 1"},
 		{"lines", []string{of["good.sgt"]}, func(o *pass.Options) { o.LineBytes = []uint32{3} }, "line"},
 		{"names", []string{of["good.sgt"], "/elsewhere/good.sgt"}, nil, "both"},
 	} {
