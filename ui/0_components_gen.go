@@ -2917,7 +2917,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				if !c.App.canPredict() {
-					addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone\x00This run had one thread, and its program has parallel regions. Predictions for several cores need the trace, which is no longer available. Go back and drop the trace again.")
+					addElement(vgparent, "p\x00class\x00note\x00id\x00cores-gone\x00This run had only one thread, but its program has parallel regions. Predictions for several cores need the trace, which is no longer available. Go back and drop the trace again.")
 				}
 				if c.failed() != "" {
 					vgn = addElement(vgparent, "p\x00class\x00note warning\x00id\x00cores-failed")
@@ -2934,7 +2934,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addText(vgparent, "This run had one thread, and its program has parallel regions. To predict a run on several cores, the page reads the trace again, once for each number of cores. ")
+						addText(vgparent, "This run had only one thread, but its program has parallel regions. To predict a run on several cores, the page reads the trace again, once for each number of cores. ")
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores\x00Predict the run")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PredictCores() })
 					}

@@ -237,5 +237,5 @@ func (h *Host) put(e profile.Entry, data []byte) (problem string) {
 		return "The storage is full, so this result of " + strconv.Itoa(len(data)) +
 			" bytes is not kept; earlier results are not affected. Export this result now, or delete kept analyses and run the analysis again."
 	}
-	return "This result is not kept (" + err.Error() + "); earlier results are not affected. Export this result now."
+	return "This result could not be stored (" + err.Error() + "); earlier results are not affected. Export this result now."
 }

@@ -122,7 +122,7 @@ func (p *Processor) takePPT(classes map[Class]*pptClass) error {
 	}
 	p.Dispatch = min(max(p.Dispatch, 1), 64)
 	p.Notes = []string{
-		"PPT's files do not state how many instructions enter the core per cycle; stackglass assumes that one instruction enters per pipeline",
+		"PPT's files do not state how many instructions enter the core per cycle; stackglass assumes one per pipeline",
 		"each class has its own pipelines; in real cores, classes share them",
 	}
 	if missing := slices.DeleteFunc(slices.Clone(pptClasses), func(c Class) bool { return classes[c].line > 0 }); len(missing) > 0 {

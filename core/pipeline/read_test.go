@@ -130,7 +130,7 @@ clock_ghz: 2
 dispatch: 6
 ports: iadd0 iadd1 fadd0 load0 load1 br0
 notes:
-  - PPT's files do not state how many instructions enter the core per cycle; stackglass assumes that one instruction enters per pipeline
+  - PPT's files do not state how many instructions enter the core per cycle; stackglass assumes one per pipeline
   - each class has its own pipelines; in real cores, classes share them
   - classes without numbers: idiv fdiv imul fmul store alu unknown
 classes:

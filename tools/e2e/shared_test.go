@@ -136,9 +136,9 @@ func TestSharedRuns(t *testing.T) {
 	shareAll(t, openPage(t), sharedFiles(t), 1, 2, 4, 8)
 }
 
-// TestHelpersWithEveryHosting checks that the page's policy allows helper workers to start in every
+// TestHelpersOnEveryHost checks that the page's policy allows helper workers to start in every
 // kind of hosting.
-func TestHelpersWithEveryHosting(t *testing.T) {
+func TestHelpersOnEveryHost(t *testing.T) {
 	needStage(t)
 	files := sharedFiles(t)
 	for _, h := range allHostings {

@@ -78,7 +78,7 @@ func newHost() *workers.Host {
 	}
 	name := queryParameter("store", idb.DefaultName)
 	if store, err := idb.Open(name); err != nil {
-		h.NoStore = "This result is not kept (" + err.Error() + "). Export this result now."
+		h.NoStore = "This result could not be stored (" + err.Error() + "). Export this result now."
 	} else {
 		h.Store = store
 		h.OpenShelf = func(key string, resume bool) (stack.Shelf, func(), error) {

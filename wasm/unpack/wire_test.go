@@ -171,7 +171,7 @@ func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 func TestUnavailableWorker(t *testing.T) {
 	base := inBrowser(t)
 	for _, c := range []struct{ script, packing, want string }{
-		{base + "src/none.js", "zstd", "could not be loaded (the script of the worker could not be loaded)"},
+		{base + "src/none.js", "zstd", "could not be loaded (the worker's script could not be loaded)"},
 		{scriptOf(base, "none.wasm"), "zstd", "404"},
 		{"https://stackglass.example/worker.js", "zstd", "could not be loaded ("},
 		{scriptOf(base, "test.wasm"), "panics", "crashed (panic: on purpose)"},

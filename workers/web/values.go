@@ -64,5 +64,5 @@ func ErrorOf(event js.Value) string {
 	if text := event.Get("message"); text.Type() == js.TypeString {
 		return text.String()
 	}
-	return "the script of the worker could not be loaded"
+	return "the worker's script could not be loaded"
 }

@@ -35,7 +35,7 @@ type machineOptions struct {
 
 func (m *machineOptions) addMachine(cmd *cobra.Command, cacheUsage string) {
 	cmd.Flags().StringArrayVar(&m.caches, "cache", nil, cacheUsage)
-	cmd.Flags().StringVar(&m.named, "hierarchy", "", "use this hierarchy: the name of a processor, or a `FILE` that describes a hierarchy")
+	cmd.Flags().StringVar(&m.named, "hierarchy", "", "the hierarchy: the name of a processor, or a `FILE` that describes a hierarchy")
 	setFileCompletions(cmd, "hierarchy", presetNames())
 }
 
