@@ -138,14 +138,14 @@ func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 // Program returns the program.
 func (s *System) Program() *trace.Program { return s.program }
 
-// Weights returns the weights of a block's successors, in order, and the block's weight for leaving
-// the function. Callers must not change the slice.
+// Weights returns the weights of a block's successors, in order, and the weight of leaving the
+// function from the block. Callers must not change the slice.
 func (s *System) Weights(block int) (weights []uint64, leaves uint64) {
 	return s.weights[block], s.leaves[block]
 }
 
-// Set sets the weights of a block's successors, in order, and the block's weight for leaving the
-// function.
+// Set sets the weights of a block's successors, in order, and the weight of leaving the
+// function from the block.
 func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if block < 0 || block >= len(s.weights) {
 		return &Error{Block: block, Why: "there is no such block", Do: "blocks are numbered from 0 to " + strconv.Itoa(len(s.weights)-1)}

@@ -139,7 +139,7 @@
 //
 // Each thread of the trace runs on its own core, unless [Options.Cores] assigns several threads to
 // one core. Once there are [MaxCores] cores, further threads are assigned to the existing cores
-// round-robin. A level whose field SharedBy is not set has a private cache for each core. If
+// round-robin. A level whose SharedBy field is not set has a private cache for each core. If
 // SharedBy is n, the level has one cache for every n consecutive cores. Cores are numbered as
 // follows: first the groups of Options.Cores, by their lowest thread number, and then other threads
 // in the order in which they appear. References are simulated in the order of the trace.

@@ -224,7 +224,8 @@ func (b *branchProgram) checkWeights(q ask.Question) error {
 	return nil
 }
 
-// withProgramName prefixes an error with the program's name, unless it is already an error for the user.
+// withProgramName prefixes an error with the program's name, unless the error is already written for
+// the user.
 func (b *branchProgram) withProgramName(err error) error {
 	if errors.As(err, new(*ask.Error)) {
 		return err

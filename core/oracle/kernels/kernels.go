@@ -22,7 +22,7 @@ type Kernel struct {
 	Known        []Known
 }
 
-// Known is a number of misses that DineroIV counted in a cache with 64-byte lines.
+// Known is a miss count that DineroIV reported for a cache with 64-byte lines.
 type Known struct {
 	SizeBytes, Ways, Misses uint64
 }
