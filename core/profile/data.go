@@ -33,7 +33,7 @@ type BlockLives struct {
 	Kept      uint64     // number of blocks that were never released
 	KeptBytes uint64     // total size of the blocks that were never released, in bytes
 	PeakBytes uint64     // maximum number of bytes that were allocated at the same time
-	Lifetimes []BinCount // number of released blocks by lifetime, in the bins of [SiteBin]
+	Lifetimes []BinCount // number of released blocks in each bin of lifetimes: see [SiteBin]
 	Longest   uint64     // longest lifetime of a released block
 
 	UnreadBlocks uint64 // number of blocks that were never read
@@ -63,7 +63,7 @@ func (l *BlockLives) Median() uint64 {
 type ElementUse struct {
 	Structure uint32   // index in Data.Structures
 	Visits    uint64   // number of visits to elements
-	Starts    []uint64 // number of visits by the start of the element: the offset of its first byte in the cache line, divided by StartBytes
+	Starts    []uint64 // number of visits for each start of an element: the offset of the element's first byte in the cache line, divided by StartBytes
 	// Members counts the accesses to each member. The last element counts references to padding or
 	// to several elements.
 	Members []MemberUse
@@ -109,15 +109,16 @@ func (e *ElementUse) Both(i, j int) uint64 {
 
 // AddressMap counts the line accesses to a data structure by address and time.
 type AddressMap struct {
-	RowBytes uint64 // number of bytes in a row: a power of two
+	RowBytes uint64 // number of bytes that each row of the map represents: a power of two
 	Rows     uint32 // number of rows, at most MapRows
 	Cells    []MapCell
 }
 
-// MapCell is a cell of a map that contains accesses. Cells are sorted by column, and then by row.
+// MapCell is a cell of a map, with at least one access. Cells are sorted by column, and then by
+// row.
 type MapCell struct {
 	Column, Row uint8
-	// Counts contains the line accesses by the logarithm of their stack distance: see [MapClass].
+	// Counts contains the number of line accesses in each class of stack distances: see [MapClass].
 	Counts []BinCount
 }
 

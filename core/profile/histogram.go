@@ -177,8 +177,8 @@ func (h *Histogram) Total() uint64 {
 }
 
 // Rounded returns a histogram in which every distance is rounded down to the given number of
-// significant binary digits. The number of distances below d does not change if d has at most this
-// number of significant binary digits.
+// significant binary digits. For every limit with at most this number of digits, rounding does not
+// change the number of distances below the limit.
 func (h *Histogram) Rounded(digits int) *Histogram {
 	to := new(Histogram)
 	for d, count := range h.All() {
@@ -188,7 +188,7 @@ func (h *Histogram) Rounded(digits int) *Histogram {
 	return to
 }
 
-// Merge adds the counts of other.
+// Merge adds the counts of the other histogram.
 func (h *Histogram) Merge(other *Histogram) {
 	for d, c := range other.All() {
 		h.AddN(d, c)
@@ -245,7 +245,7 @@ func (t *SetTable) Omit(omitted uint32) {
 	}
 }
 
-// Add adds the counts of other. The sum contains only the rows that both tables contain.
+// Add adds the counts of the other table. The sum contains only the rows that both tables contain.
 func (t *SetTable) Add(other *SetTable) {
 	defer t.Omit(other.Omitted)
 	for a := range t.Depths {

@@ -225,7 +225,7 @@ type Segment struct {
 	Start         uint64         // number of analysed references before the segment
 	Lines         []SegmentLines // one for each line size of Locality
 	Sites         []byte         // analysis/sites: lines, strides and blocks of memory
-	Touched       []byte         // analysis/counters: the accesses to each byte, by function
+	Touched       []byte         // analysis/counters: for each function, the accesses to each byte
 	Sharing       []byte         // analysis/sharing: the stacks of cores and domains
 	Communication []byte         // analysis/communication: for words and lines, the threads that wrote and used the values
 	Blocks        []byte         // analysis/branches: calls that have not returned
@@ -242,9 +242,9 @@ type SegmentLines struct {
 	FirstTouches []FirstTouch // in the order of the references
 	Stack        []trace.Line // every line of the segment, most recently used first
 	// WorkingSets contains the numbers of distinct lines in larger windows. Each list contains the
-	// windows of one length. In the first list, a window is twice as long as a row of Windows, and
-	// the length doubles from list to list. The last list contains a single window. WorkingSets is
-	// nil if working sets were not counted.
+	// windows of one length. In the first list, the windows are twice as long as the windows of
+	// Locality, and the length doubles from list to list. The last list contains a single window.
+	// WorkingSets is nil if working sets were not counted.
 	WorkingSets [][]uint64
 }
 

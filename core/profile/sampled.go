@@ -87,7 +87,7 @@ func (s *Sampled) Chip() string {
 	}
 }
 
-// Rate returns the share of the lines that a SpaceSample contains.
+// Rate returns the sampling rate of a SpaceSample: the share of all lines that are sampled.
 func (s *Sampled) Rate() float64 { return RateOf(s.Threshold) }
 
 // RateOf returns the share of lines whose hash does not exceed a threshold.
@@ -162,10 +162,11 @@ func (p *Profile) checkSampled() error {
 	return nil
 }
 
-// Accuracy returns the similarity of two histograms, 1 - E/2 (Kulkarni, section 2.1). E is the sum,
-// over all bins, of the absolute difference between the share of accesses in a and the share in b.
-// There is one bin for each power of two, and one bin for cold accesses. The result is 1 if all
-// shares are equal, and 0 if no bin contains accesses of both histograms.
+// Accuracy returns the similarity of two histograms, 1 - E/2 (Kulkarni, section 2.1). Each bin
+// contains a share of the accesses of a, and a share of the accesses of b. E is the sum, over all
+// bins, of the absolute difference between both shares. There is one bin for each power of two, and
+// one bin for cold accesses. The result is 1 if all shares are equal, and 0 if no bin contains
+// accesses of both histograms.
 func Accuracy(a, b *Locality) float64 {
 	x, y := a.shares(), b.shares()
 	var e float64

@@ -65,7 +65,7 @@ type Site struct {
 	Type     string     // data type of the references
 	Variable string     // variable that the code refers to
 
-	Strides [NumStrides]uint64 // number of references by class of stride, which is the distance from the previous reference by the same site and thread
+	Strides [NumStrides]uint64 // number of references in each class of stride; a stride is the distance from the previous reference by the same site and thread
 	Reuse   Reuse
 }
 
@@ -107,9 +107,9 @@ type Reuse struct {
 	// Used contains the utilisation of the lines that these accesses fetched, for each cache in
 	// Sites.Capacities.
 	Used []Utilisation
-	// Before counts the accesses whose distance is at least PreviousFrom, by the site that made the
-	// previous access to the same line. The list is in ascending order of sites, without zero
-	// counts.
+	// Before counts the accesses whose distance is at least PreviousFrom, grouped by the site that
+	// made the previous access to the same line. The list is in ascending order of sites, without
+	// zero counts.
 	Before []SiteCount
 	// For estimates, Off contains half-widths of 95 % confidence intervals. The half-width at a bin
 	// applies to the misses of a fully associative LRU cache of SiteBinFrom(Bin) lines. The list
@@ -119,8 +119,8 @@ type Reuse struct {
 }
 
 // OffAt returns the half-width of the confidence interval of the misses of a cache with the given
-// number of lines. For a number of lines between two bins, the result is the larger of the
-// half-widths of both bins.
+// number of lines. If the number of lines lies between two bins, the result is the larger of the
+// half-widths at these bins.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 func offAt(list []BinCount, lines uint64) (off uint64) {

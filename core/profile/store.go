@@ -48,11 +48,12 @@ const (
 // generations of each state, in case the newest generation is damaged. Every [Store] implements
 // Checkpoints, and so does a folder of files (tools/stackglass).
 type Checkpoints interface {
-	// Save calls the function "write", and atomically stores the checkpoint that this function writes
-	// under e.Key. After an error or a crash, the store is unchanged. The checkpoint becomes the
-	// newest generation, and the previous generation is kept if there is room for both. Save fails
-	// with ErrFull, or with ErrFinished if a finished analysis has the same key. Save sets e.State and
-	// e.Bytes. Save may call the function "write" twice, and both calls must write the same bytes.
+	// Save calls the function "write", which writes the checkpoint, and atomically stores the
+	// checkpoint under e.Key. After an error or a crash, the store is unchanged. The checkpoint
+	// becomes the newest generation, and the previous generation is kept if there is room for both.
+	// Save fails with ErrFull, or with ErrFinished if a finished analysis has the same key. Save
+	// sets e.State and e.Bytes. Save may call the function "write" twice, and both calls must write
+	// the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. Get
 	// fails with ErrNotFound or ErrDamaged.

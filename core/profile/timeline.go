@@ -13,8 +13,8 @@ import (
 // the counts of all windows add up to the count of the whole run.
 //
 // The number of references in a window doubles as the trace grows, so there are at most
-// [MaxTimelineWindows] windows. To limit the memory, the number also doubles if the number of
-// sites, data objects and call paths with accesses, summed over all windows, exceeds
+// [MaxTimelineWindows] windows. To limit the memory, the windows also double in length if the
+// number of sites, data objects and call paths with accesses, summed over all windows, exceeds
 // [MostTimelinePlaces]. The windows depend only on the trace.
 type Timeline struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
@@ -25,8 +25,8 @@ type Timeline struct {
 	Lanes [][]uint64
 }
 
-// TimeCount is the number of line accesses by one site, data object or call path in one bin of
-// distances. The counts of a window are in ascending order of their keys, without zero counts.
+// TimeCount is the number of line accesses in one bin of distances, for one site, data object or
+// call path. The counts of a window are in ascending order of their keys, without zero counts.
 type TimeCount struct {
 	Key   TimeKey
 	Count uint64

@@ -33,12 +33,13 @@ func ParseProtocol(s string) (Protocol, error) {
 
 // Bus counts the requests and responses on the bus that connects the caches of a level.
 type Bus struct {
-	Reads          uint64 // BusRd: read misses in all of the core's caches down to this level
-	ReadsExclusive uint64 // BusRdX: write misses in all of the core's caches down to this level
+	Reads          uint64 // BusRd: reads that miss in all of the core's caches down to this level
+	ReadsExclusive uint64 // BusRdX: writes that miss in all of the core's caches down to this level
 	Upgrades       uint64 // BusUpgr: writes to a shared line
 	SilentUpgrades uint64 // first writes to exclusive lines, which need no request
 
-	// numbers of Reads and ReadsExclusive for which another cache contained the line, clean or dirty
+	// numbers of requests (Reads and ReadsExclusive) for which another cache contained the line: as
+	// a clean line, and as a dirty line
 	RemoteClean, RemoteDirty uint64
 
 	// WriteBacksForReads and WriteBacksForWrites count write-backs of dirty lines that another

@@ -192,7 +192,7 @@ type Result struct {
 	Levels        []Level // counts of each level, starting with the first
 	Instructions  []Level // counts of the instruction caches, starting with the first level
 	Cores         []Core  // indexed by core number
-	Memory, Flush Traffic // traffic during the run, and traffic of the write-backs at its end
+	Memory, Flush Traffic // traffic during the run, and traffic of the write-backs at the end of the run
 
 	Folded     int    // number of threads that share a core because there are more than [MaxCores] threads
 	References uint64 // number of references in the trace
@@ -234,8 +234,8 @@ type Counts struct {
 	// If the hierarchy has instruction caches, Fetches and FetchMisses count the Reads and ReadMisses
 	// that are instruction fetches. Otherwise, both counts are 0.
 	Fetches, FetchMisses uint64
-	// LineMisses counts the demand misses of a level with sub-blocks for which no sub-block of the
-	// line was present.
+	// LineMisses counts demand misses in a level with sub-blocks: the misses for which no sub-block
+	// of the line was present.
 	LineMisses uint64
 
 	// number of prefetches by levels above, and number of these prefetches that missed in this
@@ -246,7 +246,7 @@ type Counts struct {
 	Cold, Capacity, Conflict uint64 // numbers of demand misses by cause, if Options.Causes is set
 
 	// Fills is the sum of Evictions, Taken, Given, Invalidated, Flushed and the resident lines.
-	Fills     uint64 // number of lines inserted, on demand or from above
+	Fills     uint64 // number of inserted lines: fetched, or received from the level above
 	Evictions uint64 // number of lines evicted to make room for fills
 	Taken     uint64 // number of lines invalidated by an inclusive level below
 	Given     uint64 // number of lines that an exclusive level passed to a level above
@@ -269,7 +269,7 @@ func (c *Counts) Hits() uint64 { return c.Accesses() - c.Misses() }
 
 // Traffic is the memory traffic.
 type Traffic struct {
-	Reads, Writes           uint64 // number of fetched lines, and number of written lines and stores
+	Reads, Writes           uint64 // number of lines fetched from memory, and number of lines and stores written to memory
 	BytesRead, BytesWritten uint64
 }
 
@@ -288,7 +288,7 @@ type Options struct {
 	MostCores int
 
 	Causes bool // whether to determine the causes of demand misses
-	Bound  bool // whether to count the misses of optimal replacement
+	Bound  bool // whether to count the misses under optimal replacement
 
 	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the share
 	// of the last level's lines that must have been filled before counting begins. Limit, if not 0, is

@@ -17,17 +17,18 @@ import (
 //
 // The depth of a line is the maximum number of valid lines above it at any time since its last
 // access. Holes above the line count as well, because valid lines once occupied them. Therefore, a
-// line's depth never increases with the number of sets. A line that is on top of its set is also on
-// top of its set if there are more sets. The stack has two parts:
+// line's depth never increases with the number of sets. A line that is on top of its set would also
+// be on top of its set if there were more sets. The stack has two parts:
 //
 //  1. The top array contains lines that have been accessed since a hole last appeared above or
 //     among them. The array therefore has no holes, and the depth of a hit is the number of lines
 //     above the accessed line. If another core's store invalidates a line of the array, this line
 //     and all lines below it leave the array first.
-//  2. Below the array, holes keep their live stamps. The field "holes" finds the newest hole. For
-//     each number of sets, each set has a list of its topmost entries (coherent_ways.go). The list
-//     begins with the lines that are in the array, in any order. The other lines and the holes
-//     follow in stack order. A line moves in its lists only when it enters or leaves the array.
+//  2. Below the array, each hole has a live stamp, like a line. The field "holes" finds the newest
+//     hole. For each number of sets, each set has a list of its topmost entries (coherent_ways.go).
+//     The list begins with the lines that are in the array, in any order. The other lines and the
+//     holes follow in stack order. A line moves in its lists only when it enters or leaves the
+//     array.
 type Coherent struct {
 	near  topArray
 	array [topLines]trace.Line

@@ -50,16 +50,16 @@ func (n SetNumbers) withUncounted(mask uint32) uint32 {
 // remove. Three kinds of events in the segment affect the earlier entries. The caller reports these
 // events in order:
 //
-//   - [Below.Touch] is the segment's first access to a line, which removes the line from the stack
+//   - [Below.Touch]: the segment's first access to a line, which removes the line from the stack
 //     below.
-//   - [Below.Again] is an access to a line that was lost in the segment.
-//   - [Below.Lose] is another core's store to a line that the segment has not yet touched.
+//   - [Below.Again]: an access to a line that was lost in the segment.
+//   - [Below.Lose]: another core's store to a line that the segment has not yet touched.
 //
-// If the access filled a hole of the segment's stack, the stack below stays in place. Otherwise,
-// Touch and Again move the entries above the line down by one, and fill the topmost hole of the
-// stack below. Segments record, for each number of sets, whether an access filled a hole of the
-// segment's stack. The depth of an entry in the stack below is the number of entries above it,
-// including the entries that the segment has added so far.
+// If the access filled a hole of the segment's stack, the other entries of the stack below do not
+// move. Otherwise, Touch and Again move the entries above the line down by one, and fill the
+// topmost hole of the stack below. Segments record, for each number of sets, whether an access
+// filled a hole of the segment's stack. The depth of an entry in the stack below is the number of
+// entries above it, including the entries that the segment has added so far.
 type Below struct {
 	numbers SetNumbers
 	above   uint32 // number of entries in the segment's stack

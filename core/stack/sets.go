@@ -40,7 +40,7 @@ const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 // Sets is the model for set-associative caches. Sets extends [Exact] with the depth of the accessed
 // line in its set, for several set counts at once. Create a Sets with [NewSets].
 type Sets struct {
-	topArray // counts the depths of hits in the top array if the lists do not follow accesses
+	topArray // counts the hits in the top array by depth, unless the lists follow accesses
 	above    [topLines]topLine
 	// whether the lists follow accesses; otherwise, they follow the lines that fall off the top
 	// array

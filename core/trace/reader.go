@@ -87,8 +87,8 @@ type Position struct {
 	Rows  uint64 // number of rows in the chunk that precede the position
 }
 
-// Before reports whether the position p precedes the position other. Both positions must count rows
-// of the same kinds.
+// Before reports whether p precedes the other position. Both positions must count rows of the same
+// kinds.
 func (p Position) Before(other Position) bool {
 	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
 }

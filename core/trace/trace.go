@@ -68,7 +68,7 @@ const (
 	TaskBegin          // Addr: the task
 	TaskEnd            // Addr: the task
 	TaskWait           //
-	BareBlock          // entry of a block without loads, stores and modifies; replaces BlockEntry if BlockEntry is not selected
+	BareBlock          // entry of a block without loads, stores or modifies; replaces BlockEntry if BlockEntry is not selected
 	endOfKinds
 )
 

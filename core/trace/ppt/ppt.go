@@ -79,8 +79,9 @@ func (p *parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. A reference may require a row for the entry of its block before its own
-// row. If the batch has room for only one row, the entry becomes the last row of the batch.
+// Parse reads line by line. Before the row of a reference, Parse may have to write a block-entry
+// row. If the batch has room for only one row, the block-entry row becomes the last row of the
+// batch.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	padded := window[:len(window)+lines.Slack]
 	for taken < len(window) && row < b.Len() {

@@ -69,7 +69,7 @@ func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
 }
 
 // BlockCount is a line of bb_counts.dat. The line contains a block's ID in the trace, and the
-// number of the block's executions.
+// number of times that the block was executed.
 //
 //	b2f3727763ed2e86, 1
 //

@@ -43,7 +43,7 @@ func AppendFrame(dst []byte, tag string, body []byte) []byte {
 // program that wrote the frame has a bug.
 type TableError struct {
 	Offset int    // byte offset in the decompressed tables
-	What   string // the erroneous number: "successor", "number of sites", ...
+	What   string // name of the erroneous number: "successor", "number of sites", ...
 	Got    uint64
 	Want   string
 }

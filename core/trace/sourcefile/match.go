@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Kept describes whether and how a line of a file is contained in a different version of the file.
+// Kept states whether a line of a file is unchanged, moved, changed or missing in a different
+// version of the file.
 type Kept uint8
 
 // The possible values of Kept. Changes of white space are ignored.

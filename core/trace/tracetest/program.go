@@ -135,8 +135,8 @@ var (
 	programCallees = []string{"", "", "", "f1", "printf", "*"}
 )
 
-// RandomProgram returns a random program of a few functions. The program has basic blocks in
-// several parts, sites of all kinds of references, and a synthetic block at the end.
+// RandomProgram returns a random program of a few functions. The program has basic blocks that
+// consist of several parts, sites of all kinds of references, and a synthetic block at the end.
 func RandomProgram(rng *rand.Rand) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "a/b.c"}}}
 	for f := range 1 + rng.UintN(4) {
