@@ -153,7 +153,7 @@ func (a *App) olderFirst(s state.Screen) state.Screen {
 }
 
 // OfferPair opens two demos side by side. OfferPair does not analyse a demo again if its analysis
-// is already kept.
+// is already stored.
 func (a *App) OfferPair(first, second Item) {
 	var keys [2]string
 	for i, item := range [...]Item{first, second} {

@@ -259,8 +259,8 @@ func (a *App) threadsLine() string {
 	return answers.ThreadsOn(a.result.Profile, a.Machine())
 }
 
-// KeepBeside stores the current hierarchy as B, to compare with it, or removes B if the parameter
-// "drop" is set.
+// KeepBeside stores the current hierarchy as hierarchy B, so that the user can compare other
+// hierarchies with B. If the parameter "drop" is set, KeepBeside removes B instead.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	if s.Beside = nil; drop {

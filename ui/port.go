@@ -25,7 +25,8 @@ import (
 
 // Port is the page's interface to the browser. Only methods that return an error may block.
 type Port interface {
-	// Connect starts a worker that can make these analyses, and returns the connection to this worker.
+	// Connect starts a worker that can make the analyses of a spec, and returns the connection to
+	// this worker.
 	Connect(analysis.Spec) (workers.Carrier, error)
 	// Fetch fetches a file of this site.
 	Fetch(url, name string) (File, error)
@@ -113,8 +114,8 @@ type Demo struct {
 	Lesson            []Sentence
 
 	// These fields describe the demo's exercise: the question, the possible answers, the index of
-	// the right answer, and the reason if Lesson does not explain it. If the field Ask is empty,
-	// the demo has no exercise.
+	// the right answer, and an explanation of this answer if Lesson does not explain it. If the
+	// field Ask is empty, the demo has no exercise.
 	Ask, Why string
 	Choices  []string
 	Right    int

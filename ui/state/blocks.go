@@ -265,8 +265,8 @@ type BranchRow struct {
 	Shares []float64 // the shares of all outcomes of the branch
 }
 
-// The method With returns the line that describes the branch in the branch-probability file if this
-// outcome has the given share. The shares of the other outcomes keep their proportions.
+// The method With returns a line for the branch-probability file. The line describes the branch
+// with the given share for this outcome. The shares of the other outcomes keep their proportions.
 func (r *BranchRow) With(share float64) string {
 	left, last := 0.0, -1
 	for i, of := range r.Shares {

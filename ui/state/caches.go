@@ -335,8 +335,8 @@ func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
 	return fitWays(c)
 }
 
-// WithLines returns the levels with line sizes for which the profile has results. Every other line
-// size is replaced by the view's line size.
+// WithLines returns the levels, but replaces each line size for which the profile has no results by
+// the view's line size.
 func (v *View) WithLines(levels []hierarchy.Cache) []hierarchy.Cache {
 	out := append([]hierarchy.Cache(nil), levels...)
 	for i := range out {

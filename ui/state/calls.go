@@ -63,7 +63,7 @@ type Calls struct {
 	Trees  []*CallTree // one tree, or the tree of a function's callers and the tree of its callees
 	Events []Choice    // the events by which the trees can be weighted
 	Event  string      // the key of the event by which the trees are weighted
-	Label  string      // the event's name for the page
+	Label  string      // the event's name on the page
 	Total  float64     // the event's count in the whole run
 
 	reply  *answers.Reply
@@ -186,8 +186,8 @@ func (t *CallTree) Site(p *profile.Profile, row int) int {
 	return site
 }
 
-// Frame returns the name of a row in the URL. The name depends on neither the hierarchy nor the
-// event.
+// Frame returns the name that identifies a row in the URL. The name depends on neither the
+// hierarchy nor the event.
 func (t *CallTree) Frame(row int) string {
 	if row < 0 {
 		return ""
@@ -199,8 +199,8 @@ func (t *CallTree) Frame(row int) string {
 	return text
 }
 
-// Find returns the row that a name in the URL denotes, and its tree. Find returns nil and -1 if
-// there is no such row.
+// Find returns the row that a name in the URL identifies, and the tree that contains this row. Find
+// returns nil and -1 if there is no such row.
 func (c *Calls) Find(frame string) (*CallTree, int) {
 	for _, t := range c.Trees {
 		for i := range t.Names {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Chart contains the numbers and words of a chart. charts.js lays it out and draws it.
+// Chart contains the numbers and words of a chart. The script charts.js lays out the chart and
+// draws it.
 type Chart struct {
 	ID      string // the id of the element that contains the chart
 	Title   string
@@ -74,8 +75,8 @@ type Mark struct {
 	Level int     // level (counted from 1) that dragging the mark resizes; 0: the mark is fixed
 }
 
-// Graph is the control-flow graph of a function. graph.js draws it. A Graph must not be changed
-// after it has been passed to the browser.
+// Graph is the control-flow graph of a function. The script graph.js draws the graph. A Graph must
+// not be changed after it has been passed to the browser.
 type Graph struct {
 	ID, Title, Summary string
 	Nodes              []GraphNode

@@ -167,8 +167,8 @@ func (c *Code) Causes(count int) (list []Cause) {
 	return list
 }
 
-// Level returns the index of the level whose misses are the given sort key, or 0 if the key is not
-// the misses of a level.
+// Level returns the index of the level by whose misses the given key sorts, or 0 if the key is not
+// the key of a level's misses.
 func (c *Code) Level(sort string) int {
 	return max(0, slices.IndexFunc(c.Levels, func(l attribution.Attribution) bool { return sort == l.Level.Cache.Name+"_misses" }))
 }

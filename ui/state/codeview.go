@@ -359,7 +359,8 @@ func (c *Code) shareOf(r *attribution.Row, level int) float64 {
 	return min(r.Misses[level]/max(c.Levels[level].Level.Misses, 1), 1)
 }
 
-// InFile returns the rows of a file by line number if the rows are lines.
+// InFile returns a map from the line numbers of a file to the indices of the rows. The map is
+// meaningful only if the rows are source lines.
 func (c *Code) InFile(name string) map[uint32]int {
 	if c.files == nil {
 		c.files = map[string]map[uint32]int{}

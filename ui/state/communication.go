@@ -18,7 +18,7 @@ type FlowMeasure string
 const (
 	Transfers FlowMeasure = "transfers" // first loads of a value that another thread wrote
 	Events    FlowMeasure = "events"    // references to data that another thread wrote last
-	FlowBytes FlowMeasure = "bytes"     // bytes of the transfers
+	FlowBytes FlowMeasure = "bytes"     // number of transferred bytes
 )
 
 // FlowMeasures returns all measures.
@@ -178,8 +178,8 @@ type Matrix struct {
 	Names []string
 }
 
-// FlowMatrix returns the matrix of flows between threads. Like [Communication.OwnerMap], it returns
-// the same pointer again if the matrix has not changed.
+// FlowMatrix returns the matrix of flows between threads. Like [Communication.OwnerMap], FlowMatrix
+// returns the same pointer again if the matrix has not changed.
 func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
 	type question struct {
 		granule, window int
@@ -331,9 +331,9 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 	})
 }
 
-// LineExchanges lists the values that the given source lines write for other threads or use from
-// other threads, most events first. The lines have the form FILE:LINE. LineExchanges returns nil if
-// there are no such values.
+// LineExchanges lists the values that the given source lines write and other threads use, and the
+// values that other threads write and these lines use. Values with the most events are first. The
+// lines have the form FILE:LINE. LineExchanges returns nil if there are no such values.
 func (v *View) LineExchanges(lines map[string]bool) *Table {
 	q := v.question("communication").With("by", "site")
 	d, err := v.Answer(q)

@@ -38,13 +38,13 @@ func (b *Blocks) fact(name string) report.Value {
 	return report.None()
 }
 
-// Functions joins the functions of both runs by name.
+// Functions pairs the functions of A with the functions of the same name in B.
 func (p *BlocksPair) Functions(by string) *Table {
 	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
 
-// OfFunction joins the blocks of the selected function by name. OfFunction returns nil if only one
-// run contains the function.
+// OfFunction pairs the blocks of the selected function in A with the blocks of the same name in B.
+// OfFunction returns nil if only one run contains the function.
 func (p *BlocksPair) OfFunction(by string) *Table {
 	name := p.A.FunctionName()
 	if name == "" || p.B.FunctionName() != name {

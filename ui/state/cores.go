@@ -31,8 +31,8 @@ var parallel struct {
 	yes bool
 }
 
-// Predictable reports whether a run on several cores can be predicted from the profile of a run.
-// That run must have one thread, and its program must have a parallel region.
+// Predictable reports whether a run on several cores can be predicted from the profile p. The
+// profiled run must have one thread, and the program must have a parallel region.
 func Predictable(p *profile.Profile) bool {
 	if len(p.Totals.Threads) > 1 || len(p.Sharing) > 0 || len(p.Blocks) == 0 || p.Totals.AllReferences() == 0 {
 		return false
@@ -298,7 +298,8 @@ func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	return chart
 }
 
-// SpeedUpSentence describes the speed-up on a number of cores, and its largest loss.
+// SpeedUpSentence describes the speed-up on a number of cores, and the largest loss of time on
+// these cores.
 func (c *Cores) SpeedUpSentence(cores int) string {
 	t := c.Table("speedup")
 	if t == nil {

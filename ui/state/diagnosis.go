@@ -28,7 +28,8 @@ var tabsOfVerbs = map[string]Tab{
 	"blocks": TabBlocks, "curve": TabCaches, "what-if": TabCaches, "sets": TabAssociativity, "histogram": TabLocality,
 }
 
-// Diagnosis returns the verdict in a reply, and its first findings, up to the given number.
+// Diagnosis returns the verdict and the first findings in a reply. The parameter "most" is the
+// maximum number of findings.
 func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	if t := reply.Table("verdict"); t != nil && len(t.Rows) > 0 {
 		verdict = Spaced(t.Rows[0][0].Plain()) + "."

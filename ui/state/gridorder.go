@@ -3,7 +3,7 @@ package state
 import "slices"
 
 // Sorted returns the grid with its rows in the given order, as [Table.Ordered] does. In a tree, the
-// rows with the same parent are sorted, and each row stays above the rows below it.
+// rows with the same parent are sorted, and each row stays above its child rows.
 func (g *Grid) Sorted(o Order) *Grid {
 	compare := g.Table.comparer(o)
 	if compare == nil {

@@ -62,9 +62,9 @@ func daysBetween(t, now time.Time) int {
 	return int(midnight(now).Sub(midnight(t)).Hours() / 24)
 }
 
-// Storage describes how the browser's storage is used, approximately. The parameter "used" is the
-// total number of bytes, or 0 if it is unknown. The parameter "running" is the number of bytes in the
-// spill store of the analysis with the given key.
+// Storage describes approximately how the browser's storage is used. The parameter "used" is the
+// total number of bytes, or 0 if it is unknown. The parameter "running" is the number of bytes in
+// the spill store of the analysis with the given key.
 func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []Fact, total string) {
 	var finished, checkpoints, outside uint64
 	for _, e := range entries {

@@ -15,8 +15,8 @@ import (
 // Loops contains the loop nests of a run for the Loops view: the answer of "stackglass loops
 // --each", with misses if the question included caches. The rows form a tree of source loops. If
 // the run contains an outermost loop several times, this loop has an additional child row. The
-// child row is not a loop. It contains the loops of each thread and time slice, and is folded until
-// the user unfolds it.
+// child row is not a loop, but contains the loops of each thread and time slice. This row is folded
+// until the user unfolds it.
 type Loops struct {
 	Profile *profile.Profile
 	asked   []string
@@ -146,8 +146,8 @@ func (l *Loops) Counted(levels []hierarchy.Cache) bool {
 	return l.reply.Table("misses") != nil && slices.Equal(l.asked, LoopsQuestion(levels, EachLoop).Words)
 }
 
-// CountedIn reports whether the misses in these caches are known. The latencies of the caches do
-// not matter.
+// CountedIn reports whether the misses in the given caches are known. The latencies of the caches
+// do not matter.
 func (l *Loops) CountedIn(levels []hierarchy.Cache) bool {
 	same := func(a, b string) bool { return withoutLatency(a) == withoutLatency(b) }
 	return l.reply.Table("misses") != nil && slices.EqualFunc(l.asked, LoopsQuestion(levels, EachLoop).Words, same)
@@ -554,7 +554,7 @@ func missingLoops(p *profile.Profile) string {
 
 // ChangeKind is a kind of change to the code that the page offers.
 type ChangeKind struct {
-	Kind    string // the name of the kind in the command
+	Kind    string // the name that the stackglass command uses for this kind of change
 	Words   string
 	Example string
 	About   string
@@ -577,7 +577,7 @@ var changeKinds = []ChangeKind{
 	{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, to be merged into one array of structures."},
 }
 
-// ChangeKindOf returns the kind with the given name in the command.
+// ChangeKindOf returns the kind of change that has the given name in the stackglass command.
 func ChangeKindOf(kind string) ChangeKind {
 	for _, k := range ChangeKinds() {
 		if k.Kind == kind {

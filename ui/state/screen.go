@@ -16,7 +16,7 @@ import (
 type Screen struct {
 	Open      string // key of the analysis; "": the first screen
 	Other     string // key of the analysis to compare with; "": none
-	Demo      string // name of the demo to which a link leads; "" once the demo is open, because Open then identifies it
+	Demo      string // name of the demo to which a link leads; "" once the demo is open, because the field Open then identifies the demo
 	Exercise  int    // number of the workshop's exercise, counted from 1; 0: none
 	Tab       Tab
 	Facts     bool              // the facts below the diagnosis are expanded
@@ -31,12 +31,12 @@ type Screen struct {
 	Conflicts bool               // the map shows conflict misses instead of miss ratios
 	Log2Lines []int              // capacities of the view over time; nil: the default capacities
 	Table     string             // chart whose table is open; "": none
-	Range     Range              // part of the run in the views; zero: the whole run
+	Range     Range              // part of the run that the views show; zero: the whole run
 	Zooms     []Zoom             // charts that show only a part of their x axis
 	Orders    []Order            // tables whose rows the user has sorted
 	Page      int                // number of the page of the open table, counted from 0
 	By        answers.CountersBy // grouping of counters; "": for the program
-	Sort      string             // column that sorts counters or the rows of the Code view; "": the default
+	Sort      string             // column by which counters or the rows of the Code view are sorted; "": the default
 	Place     attribution.By     // grouping of misses in the code; "": by line
 	Picked    int                // the selected row of the Code view, counted from 1; 0: none
 
@@ -57,7 +57,7 @@ type Screen struct {
 	// the selected loop, counted from 1; 0: the loop with the most references outside its inner loops
 	Loop int
 
-	Cores      int    // the number of cores to predict, counted from 1; 0: 4
+	Cores      int    // the number of cores for which a run is predicted; 0: the default of 4 cores
 	Division   string // division of work among the cores; "": by iterations
 	Schedule   string // schedule of loops; "": as in the program
 	Interleave string // interleaving of the cores' references; "": round robin
@@ -260,8 +260,8 @@ func (s Screen) Hash() string {
 	return strings.Join(parts, "&")
 }
 
-// ParseScreen parses a hash, with or without "#". Settings that it does not recognise keep their
-// default values, so every link opens a valid screen.
+// ParseScreen parses a hash, with or without "#". Settings that ParseScreen does not recognise keep
+// their default values, so every link opens a valid screen.
 func ParseScreen(hash string) Screen {
 	var s Screen
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {

@@ -58,8 +58,8 @@ type CellAnswer struct {
 	Conflict int64  // additional misses because of the sets; may be negative
 }
 
-// CellAnswer returns the misses of a cell by cause, as "stackglass sets" does. The profile must
-// have a table of sets with the cell's number of sets.
+// CellAnswer returns the misses of a cell by cause, as "stackglass sets" does. The profile's set
+// table must contain the cell's number of sets.
 func (v *View) CellAnswer(c Cell) CellAnswer {
 	if v.causes == nil {
 		if d, err := v.Run.Answer(v.question("sets").With("causes", "true")); err == nil {

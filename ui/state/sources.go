@@ -129,8 +129,8 @@ func (s *Sources) Add(f *Source) *Source {
 }
 
 // The method Of returns the files to which a name in a profile may refer: the files with the same
-// base name that share the most trailing folders with the name. If several files share the same
-// number of folders, the name is ambiguous.
+// base name that share the most trailing folders with the name. If several files share equally many
+// folders with the name, the name is ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))

@@ -19,7 +19,7 @@ type Column struct {
 	_     incomparable
 	Name  string
 	Unit  string // the unit of the values, or "" if Name contains it
-	Key   string // the column's key in the document; "": the column cannot sort the rows
+	Key   string // the column's key in the document; "": the rows cannot be sorted by this column
 	Words bool   // the column contains text, which is left-aligned
 }
 
@@ -34,9 +34,9 @@ type Table struct {
 	// no bars.
 	Bar func(i int) float64
 
-	// Sort is the key of the column that sorts the rows; "": the order of the document. Numbers are
-	// in descending order and words in ascending order. If Reverse is set, both orders are
-	// reversed.
+	// Sort is the key of the column by which the rows are sorted; "": the order of the document.
+	// Numbers are in descending order and words in ascending order. If Reverse is set, both orders
+	// are reversed.
 	Sort    string
 	Reverse bool
 	Doubt   string         // a caveat about the rows, in a sentence; "": none
