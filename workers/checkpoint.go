@@ -121,7 +121,7 @@ func (k *Keeper) Begin() {
 	k.pace = share{began: k.Now()}
 }
 
-// Due reports whether enough was read since the last checkpoint, so that a new checkpoint is due.
+// Due reports whether a new checkpoint is due because enough was read since the last checkpoint.
 // Unless References is set, Due also requires that all checkpoints together take at most a
 // twentieth of the run's time.
 func (k *Keeper) Due() bool {

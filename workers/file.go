@@ -19,9 +19,10 @@ type Prefix struct {
 	Tail   uint64   // the XXH64 of the bytes after the blocks
 }
 
-// File counts the bytes read from a file, computes their checksums, and compares these with a
-// checkpoint. File returns no bytes of the first block that differs, or of later blocks. Only one
-// goroutine may call Read. Any goroutine may call the other methods.
+// File counts the bytes read from a file, computes the checksums of the blocks, and compares the
+// checksums with a checkpoint. If a block differs from the checkpoint, File returns no bytes of
+// this block or of later blocks. Only one goroutine may call Read. Any goroutine may call the other
+// methods.
 type File struct {
 	name string
 	size uint64 // size of the file; 0: unknown

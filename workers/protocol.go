@@ -159,7 +159,7 @@ type Progress struct {
 	Threads    int
 	BadRecords uint64
 	Memory     uint64 // memory of the host's Go program, in bytes
-	Limit      uint64 // limit of Memory; 0: none
+	Limit      uint64 // memory limit of the program, in bytes; 0: no limit
 	Outside    uint64 // bytes of spilled stacks
 	Storage    uint64 // bytes in use in the store, if known
 	Millis     uint64 // time spent so far, excluding pauses
@@ -168,7 +168,7 @@ type Progress struct {
 	Unsaved    string // why no more checkpoints are saved, in a few words; "": checkpoints are saved
 	Beyond     bool   // the stacks are spilled, and [analysis.Spec.Beyond] is analysed
 	Ending     bool   // the run has ended or was cancelled, and the result is being assembled
-	Workers    uint32 // number of live workers that share the run
+	Workers    uint32 // number of workers that currently share the run
 	Ahead      uint64 // references that helpers have analysed, but that the field References does not include yet
 	Total      uint64 // references of the trace; 0: unknown
 	LeftOut    uint64 // references that the settings exclude by kind or thread, if Total is known
@@ -194,7 +194,7 @@ type Done struct {
 	Profile []byte // the encoded profile
 }
 
-// Help describes a run to a helper.
+// Help is the description of a run that a helper receives.
 type Help struct {
 	Name string // name of the trace file
 	Spec analysis.Spec

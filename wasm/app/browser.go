@@ -80,7 +80,7 @@ func (b *browser) showProblem() {
 	b.problem = text
 }
 
-// Connect starts a worker that can make these analyses.
+// Connect starts a worker that can make the analyses of a spec.
 func (b *browser) Connect(spec analysis.Spec) (workers.Carrier, error) {
 	program := "worker"
 	if spec.Analyses&analysis.Data != 0 || spec.Sample != nil {

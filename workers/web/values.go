@@ -43,7 +43,7 @@ func Function(f func(args []js.Value)) js.Func {
 }
 
 // EarlyMessages calls the function "take" with each message event that arrived before the program
-// was ready. The bootstrap script keeps these events.
+// was ready. The bootstrap script stores these events.
 func EarlyMessages(take func(event js.Value)) {
 	self := js.Global()
 	early := self.Get("earlyMessages")

@@ -49,8 +49,8 @@ type Options struct {
 	// Beside is an additional consumer of the references, or nil. The state of this consumer is not
 	// part of checkpoints.
 	Beside func(*trace.Batch) error
-	// BesideSites returns an additional consumer like Beside, which receives references with sites.
-	// The field BesideSites may be nil.
+	// BesideSites returns an additional consumer, like Beside, but this consumer also receives the
+	// sites of the references. The field BesideSites may be nil.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
 	Checkpoints *Checkpoints // where the pass saves its checkpoints, and from where it resumes; may be nil
 }
