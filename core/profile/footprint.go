@@ -59,9 +59,9 @@ func (f *Footprint) Absent(length uint64, count int64) {
 }
 
 // Average returns two numbers: the mean number of distinct lines in a window of FootprintWindow(i)
-// accesses, and its growth, which is the mean number of lines that the next access adds. The growth
-// predicts the miss ratio of a fully associative LRU cache whose capacity equals the mean number of
-// lines (Xiang et al., ASPLOS 2013). The window must be shorter than the run.
+// accesses, and the growth of this mean, which is the mean number of lines that the next access
+// adds. The growth predicts the miss ratio of a fully associative LRU cache whose capacity equals
+// the mean number of lines (Xiang et al., ASPLOS 2013). The window must be shorter than the run.
 func (f *Footprint) Average(i int) (lines, growth float64) {
 	w := FootprintWindow(i)
 	var longer Absences

@@ -25,7 +25,7 @@ type Profile struct {
 	Totals Totals
 	State  State
 
-	// Each of these fields is nil if its analysis did not run.
+	// Each of these fields is nil if the analysis that computes the field did not run.
 	Locality []Locality // results for each line size, in ascending order
 	Sites    *Sites     // also nil if the trace does not describe code
 	Counters *Counters  // also nil if the trace does not describe code

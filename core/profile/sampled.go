@@ -14,7 +14,7 @@ type SampleMode uint8
 
 const (
 	SpaceSample SampleMode = iota // cache lines were sampled at a fixed rate
-	LinesSample                   // cache lines were sampled at a rate that decreases to limit their number
+	LinesSample                   // cache lines were sampled at a decreasing rate, which limits the number of sampled lines
 	TimeSample                    // individual accesses were sampled
 	OnOffSample                   // intervals of the run were analysed
 	numSampleModes

@@ -101,12 +101,14 @@ type Member struct {
 // distances, in the terms of Wu and Yeung (MODELS §6.6). Only Brought counts accesses that are cold
 // on one of the two stacks.
 type Change struct {
-	Same uint64 // the distances are equal, because other cores made no accesses in between
-	// other cores accessed lines in between, and this core accessed none of these lines
+	Same uint64 // the distances are equal: since this core's last access to the line, other cores have accessed no lines, or only lines that this core also accessed
+	// other cores accessed lines since this core's last access to the line, but this core accessed
+	// none of these lines
 	Dilated uint64
-	// other cores accessed lines in between, and this core also accessed some of these lines
+	// other cores accessed lines since this core's last access to the line, and this core also
+	// accessed some of these lines
 	Overlapped  uint64
-	Intercepted uint64 // another core accessed the line itself in between
+	Intercepted uint64 // another core accessed the line itself since this core's last access
 	Brought     uint64 // cold only on the private stack: another core fetched the line
 }
 

@@ -73,7 +73,7 @@ type Site struct {
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
 // Stride returns the most frequent stride of the site's references. If several strides are equally
-// frequent, Stride returns the most regular one.
+// frequent, Stride returns the most regular stride.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {

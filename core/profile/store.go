@@ -63,7 +63,7 @@ type Checkpoints interface {
 }
 
 // Store stores encoded profiles and checkpoints. One implementation uses the browser's IndexedDB
-// (wasm/idb), and another keeps the data in memory, for tests.
+// (wasm/idb), and another implementation, for tests, keeps the data in memory.
 type Store interface {
 	Checkpoints
 	// Put atomically stores a finished analysis under e.Key, and replaces any data that was stored
@@ -94,7 +94,7 @@ func SumOf(data []byte) Sum {
 	return Sum{Pieces: (len(data) + PieceBytes - 1) / PieceBytes, Bytes: uint64(len(data)), XXH64: xxhash.Sum64(data)}
 }
 
-// Pieces is a writer that divides data into pieces and computes their checksum. Every
+// Pieces is a writer that divides data into pieces and computes the checksum of the data. Every
 // implementation of [Store] divides checkpoints into pieces.
 type Pieces struct {
 	put  func(i int, piece []byte) error

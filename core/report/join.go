@@ -45,7 +45,7 @@ type Key struct {
 }
 
 // Joined is the result of [Join]: two tables of the same kind side by side. [Joined.Table] and
-// [Joined.Wide] convert it to a single table.
+// [Joined.Wide] convert a Joined to a single table.
 type Joined struct {
 	Title   string
 	Columns []Column // columns that identify a row
@@ -234,8 +234,8 @@ func (j *Joined) fillZeros() {
 // Cell returns the index of the compared column with this key, or -1.
 func (j *Joined) Cell(key string) int { return (&Table{Columns: j.Cells}).Index(key) }
 
-// Pick keeps only the compared columns with the given keys, in this order. Unknown keys are
-// ignored.
+// Pick keeps only the compared columns with the given keys, in the order of the keys. Unknown keys
+// are ignored.
 func (j *Joined) Pick(keys ...string) *Joined {
 	picked := &Joined{Title: j.Title, Columns: j.Columns, Rows: make([]JoinedRow, len(j.Rows)), problems: j.problems}
 	for i := range j.Rows {

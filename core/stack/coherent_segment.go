@@ -209,7 +209,8 @@ func (r *Below) Depth(line trace.Line) uint32 {
 // Touch performs the segment's first access to a line. The parameter "filled" is a mask of the
 // numbers of sets for which the access filled a hole of the segment's stack. The mask in the result
 // "all" also contains the numbers of sets for which the access fills a hole of the stack below.
-// Touch returns the line's depth and the depth at which it was lost, as [Coherent.Access] does.
+// Touch returns the line's depth and the depth at which the line was lost, as [Coherent.Access]
+// does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
 	e, place := r.table.find(line), uint32(fresh)
 	depth = Cold

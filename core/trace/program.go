@@ -234,7 +234,7 @@ type Thread struct {
 	Number    uint32 // number of the thread in Batch.Thread
 	ID        uint64 // the operating system's id
 	Name      string
-	StackLow  Addr // the address range of the thread's stack is [StackLow, StackHigh); both are 0 if it is unknown
+	StackLow  Addr // the address range of the thread's stack is [StackLow, StackHigh); both numbers are 0 if the range is unknown
 	StackHigh Addr
 }
 

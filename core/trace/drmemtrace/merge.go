@@ -26,8 +26,8 @@ const (
 
 // Merge returns one trace that contains the records of all parts, ordered as in DynamoRIO's serial
 // schedule (clients/drcachesim/scheduler/scheduler_fixed.cpp): at each timestamp marker, the
-// schedule switches to the part whose next timestamp is the lowest (the first one, if there are
-// several such parts). A part without timestamps is read completely before all other parts.
+// schedule switches to the part whose next timestamp is the lowest (the first such part, if there
+// are several). A part without timestamps is read completely before all other parts.
 //
 // Each buffer of a traced thread contains about 64 KB of records, and begins with a timestamp
 // marker. The order is therefore only as precise as the length of a buffer.

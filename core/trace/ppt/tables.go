@@ -19,7 +19,7 @@ import (
 type BlockName struct {
 	ID              string // the label after BB START: in the trace
 	Function, Block string
-	Probability     float64 // probability that the block is executed; negative if the table does not contain it
+	Probability     float64 // probability that the block is executed; negative if the table does not contain the probability
 }
 
 // Shared reports whether the block contains declarations of shared variables, by PPT's naming convention.

@@ -32,12 +32,12 @@ type Parser interface {
 	// Begin adds the optional columns that have occurred in the trace so far. The batch has no data
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads records of window into b, starting at the given row. Parse returns the length of the
-	// records that it has read completely, and the number of rows in b. If not all rows of a record
-	// fit into the batch, the record counts as read only when its last row has been written, and the
-	// parser remembers its position within the record. If Parse reads nothing although the batch has
-	// room, Reader calls it again with more bytes. The offset of a *trace.SyntaxError is relative to
-	// the window.
+	// Parse reads records of window into b, starting at the given row. Parse returns the length of
+	// the records that it has read completely, and the number of rows in b. If not all rows of a
+	// record fit into the batch, the record counts as read only when its last row has been written,
+	// and the parser remembers its position within the record. If Parse reads nothing although the
+	// batch has room, Reader calls Parse again with more bytes. The offset of a *trace.SyntaxError
+	// is relative to the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 

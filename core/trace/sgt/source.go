@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Source is a container with an index; see [trace.Source]. Its readers return an error if they
-// detect that the index is wrong.
+// Source is a container with an index; see [trace.Source]. The readers of a Source return an error
+// if they detect that the index is wrong.
 type Source struct {
 	name   string
 	file   io.ReaderAt

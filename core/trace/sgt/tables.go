@@ -102,8 +102,8 @@ type tableForm struct {
 }
 
 // ParseModule reads the body of a MODL frame, and appends the module to a program. The numbers of
-// its functions, blocks and sites continue the numbers of earlier modules. If ParseModule returns
-// an error, it does not change the program.
+// the module's functions, blocks and sites continue the numbers of earlier modules. If ParseModule
+// returns an error, it does not change the program.
 func ParseModule(body []byte, into *trace.Program) error {
 	tables, err := Unpack(body)
 	if err != nil {

@@ -106,8 +106,8 @@ func (w *Writer) Facts(facts []trace.Fact) {
 	w.put(tagCapture, appendFacts(nil, facts))
 }
 
-// Module writes the tables of a module, given as the body of a MODL frame. Its block numbers
-// continue the numbers of earlier modules.
+// Module writes the tables of a module, given as the body of a MODL frame. The module's block
+// numbers continue the numbers of earlier modules.
 func (w *Writer) Module(body []byte) error {
 	var p trace.Program
 	if err := ParseModule(body, &p); err != nil {
