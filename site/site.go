@@ -79,7 +79,7 @@ func Dist() (fs.FS, error) {
 	return files, nil
 }
 
-// Demo is a small trace of a real program, with a question that it answers.
+// Demo is a small trace of a real program, with a question that the trace answers.
 type Demo struct {
 	Name       string `json:"name"`       // the demo's name for `stackglass demo`
 	Title      string `json:"title"`      // describes the program

@@ -151,7 +151,7 @@ func (c *Communication) Flows(granule, window int) []profile.Flow {
 }
 
 // Matrix contains the cells that matrix.js draws, for example a row for each thread that writes
-// values, and a column for each thread that uses them.
+// values, and a column for each thread that uses these values.
 type Matrix struct {
 	ID                  string
 	Title               string

@@ -19,8 +19,8 @@ type Finding struct {
 	Tab   Tab    // tab with the evidence
 }
 
-// Findings describes the profile in sentences, beginning with the most general ones, for caches of
-// common sizes and for the current hierarchy.
+// Findings describes the profile in sentences, beginning with the most general sentences, for
+// caches of common sizes and for the current hierarchy.
 func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	if v.Curve.Accesses == 0 {
 		return []Finding{{ID: "empty", Title: "Nothing to see", Tab: TabDiagnosis, Text: Nothing(v.Profile)}}

@@ -137,7 +137,7 @@ type HeatMark struct {
 	Cell         Cell
 }
 
-// SetsMap shows the miss ratio of every cache in the table, or its conflict misses.
+// SetsMap shows either the miss ratio or the conflict misses of every cache in the table.
 func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *HeatMap {
 	m := &HeatMap{ID: "sets", Title: "Miss ratio by sets and ways" + v.oneCache(), LineBytes: v.LineBytes,
 		Rows: profile.SetCounts, Columns: profile.MaxWays, Signed: conflicts, Says: "of accesses miss", Cell: cell}
@@ -263,7 +263,7 @@ func (v *View) ConflictSentence(c Cell) string {
 	return "A fully associative cache of " + size + " would have as many misses as this cache."
 }
 
-// CellFacts lists the misses of a cell by cause, each with its share of all accesses.
+// CellFacts lists, for each cause, the misses of a cell and their share of all accesses.
 func (v *View) CellFacts(c Cell) []Fact {
 	a, all := v.CellAnswer(c), v.Curve.Accesses
 	conflict := Percent(signedShare(max(a.Conflict, -a.Conflict), all))

@@ -18,7 +18,7 @@ type Settings struct {
 	Kinds     string
 	Format    string // the trace's format; "": detect it
 	Touched   bool   // count the accesses to each byte
-	// record, for each site, its line utilisation and the sites that previously accessed the same
+	// record the line utilisation of each site, and the sites that previously accessed the same
 	// lines
 	Reuse   bool
 	Loops   bool   // compress the trace to loops

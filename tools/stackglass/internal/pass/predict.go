@@ -35,8 +35,8 @@ type Predicted struct {
 	Stopped    error // the damage that ended the trace early, or nil
 }
 
-// Predict predicts a run on several cores from the named trace, which it reads once for each number
-// of cores.
+// Predict predicts a run on several cores from the named trace. Predict reads the trace once for
+// each number of cores.
 func Predict(ctx context.Context, name string, q predict.Question, o PredictOptions) (*Predicted, error) {
 	p := &prediction{ctx: ctx, name: name, options: o}
 	r, err := predict.New(q, p.open)
