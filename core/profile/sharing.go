@@ -69,9 +69,9 @@ type CoreIntervals struct {
 // is not cold, and has no distance.
 type CoherentCounts struct {
 	StackCounts
-	// Lost counts coherence misses by the depth that the line had when it was invalidated. If a
-	// private cache has more lines than this depth, the store caused the miss. A smaller cache had
-	// already evicted the line before the store.
+	// Lost counts coherence misses, grouped by the depth of the line at the time of the
+	// invalidation. If a private cache has more lines than this depth, the store caused the miss. A
+	// smaller cache had already evicted the line before the store.
 	Lost          Histogram
 	Invalidations uint64 // number of times that a store by another core invalidated a line on the stack
 }

@@ -266,8 +266,8 @@ type CoherentSites struct {
 type CoherentReuse struct {
 	Cold uint64     // number of first accesses to a line, counted for each core
 	Bins []BinCount // counts by distance, ascending, without zero counts
-	// Lost counts coherence misses by the depth that the line had when a store by another core
-	// invalidated it, as in CoherentCounts. Lost is in ascending order, without zero counts.
+	// Lost counts coherence misses, grouped by the depth of the line at the time of the
+	// invalidation, as in CoherentCounts. Lost is in ascending order, without zero counts.
 	Lost []BinCount
 	// Used contains the utilisation of the lines that these accesses fetched into the coherent
 	// private caches of their cores, for each cache in Sites.Capacities. Used is nil if utilisation

@@ -15,7 +15,7 @@ type Protocol uint8
 const (
 	MESI       Protocol = iota // a line that only one cache has read is exclusive, so a store to the line is silent
 	MSI                        // a line that has been read is shared
-	Incoherent                 // caches do not invalidate lines of other caches, as in drcachesim by default
+	Incoherent                 // caches do not invalidate lines of other caches (the default of drcachesim)
 )
 
 // Protocols lists the names of the protocols, in the order of the constants.

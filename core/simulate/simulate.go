@@ -250,7 +250,7 @@ type Counts struct {
 	Evictions uint64 // number of lines evicted to make room for fills
 	Taken     uint64 // number of lines invalidated by an inclusive level below
 	Given     uint64 // number of lines that an exclusive level passed to a level above
-	Flushed   uint64 // number of lines invalidated by Options.FlushEvery
+	Flushed   uint64 // number of lines invalidated by the flushes that Options.FlushEvery causes
 
 	// The bus counts and coherence counts are 0 unless there are several cores.
 	CoherenceMisses uint64 // number of misses of lines that another core's store invalidated

@@ -68,9 +68,10 @@ const Cold = math.MaxUint32
 
 // Model is an LRU stack. A model supports up to 2^32 - 2^17 distinct lines.
 type Model interface {
-	// Distances accesses the given lines in order. Line numbers must be below 2^61. For each access,
-	// Distances writes the stack distance (in lines, starting at zero) or [Cold] to the same index of
-	// the slice "out", which must be at least as long as the slice "lines".
+	// Distances accesses the given lines in order. Line numbers must be below 2^61. For each
+	// access, Distances writes the stack distance (in lines, starting at zero) or [Cold] to the
+	// element of the slice "out" that has the same index. The slice "out" must be at least as long
+	// as the slice "lines".
 	Distances(lines []trace.Line, out []uint32)
 	// Lines returns the number of distinct lines accessed so far.
 	Lines() int

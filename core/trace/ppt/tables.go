@@ -22,7 +22,8 @@ type BlockName struct {
 	Probability     float64 // probability that the block is executed; negative if the table does not contain the probability
 }
 
-// Shared reports whether the block contains declarations of shared variables, by PPT's naming convention.
+// Shared reports whether the block contains declarations of shared variables, according to PPT's
+// naming convention.
 func (b BlockName) Shared() bool {
 	return slices.ContainsFunc([]string{"shared_trace", "shared_var_trace", "global_var_trace"},
 		func(prefix string) bool { return strings.HasPrefix(b.Block, prefix) })

@@ -267,7 +267,7 @@ type Survey struct {
 	Stopped      error // the error that prevented reading the file to its end, or nil
 }
 
-// ThreadSurvey describes a thread by its chunks.
+// ThreadSurvey describes the chunks of one thread.
 type ThreadSurvey struct {
 	Number                    uint32
 	Chunks, Steps, References uint64
