@@ -262,8 +262,8 @@ func (a *App) CanRepeat() bool {
 	return known && !a.result.Live
 }
 
-// Repeat analyses the trace of the result in view again, and measures the misses of the current
-// hierarchy by site.
+// Repeat analyses the trace of the result in view again, and measures, for each site, the misses in
+// the current hierarchy.
 func (a *App) Repeat() {
 	if item, known := a.items[a.result.Key]; known {
 		a.repeat(item)

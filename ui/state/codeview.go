@@ -306,7 +306,7 @@ func (c *Code) FilesNamed(name string) (list []string) {
 	return list
 }
 
-// Named returns the name by which the command refers to a row.
+// Named returns the name that the stackglass command uses for a row.
 func (v *CodeView) Named(place int) string { return v.Sites.Place(&v.rows[place]) }
 
 // Distances returns the histogram of a row's stack distances.

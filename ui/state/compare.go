@@ -390,9 +390,9 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	return a.byRow("Counters of "+key+", A and B", words, sort, columns, "bytes", "flops", "integer_ops", "conditional_branches")
 }
 
-// Code is like CodeBy, but groups by function if the sources have no line in common, because
-// functions of the same name can still be compared. The field By of the returned table
-// contains the grouping that was used.
+// Code is like CodeBy, but groups the misses by function if the sources of both runs have no line
+// in common, because functions of the same name can still be compared. The field By of the returned
+// table contains the grouping that was used.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {
@@ -413,7 +413,8 @@ func inBoth(j *report.Joined) bool {
 	})
 }
 
-// CodeBy returns the misses of both runs by source location, joined by name.
+// CodeBy returns the misses of both runs, side by side, for each source location, function or data
+// structure.
 func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	var numbers []string
 	for _, l := range h.Levels {

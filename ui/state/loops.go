@@ -498,8 +498,8 @@ func (l *Loops) Irregular(nest string) bool {
 	return false
 }
 
-// MissesTable shows the misses of a loop, of all references outside loops, and of the run, by cause
-// and level, or returns nil if none are known.
+// MissesTable shows the misses of a loop, of all references outside loops, and of the run, for each
+// cause and level. MissesTable returns nil if no misses are known.
 func (l *Loops) MissesTable(loop int) *Table {
 	return l.selectRows("misses", "Misses in loop "+l.Label(loop)+" and in the whole run (exact, LRU; each level sees every access)",
 		map[string]bool{l.Label(loop): true, "(outside loops)": true, "(total)": true})

@@ -109,11 +109,11 @@ func (s Settings) sample(spec *analysis.Spec) error {
 	return nil
 }
 
-// Measure makes the analysis measure the misses of a hierarchy's levels by site, because stack
-// distances alone cannot attribute the misses of set-associative caches. A level is measured if its
-// line size is the line size of the sites. If the line size of a level is not analysed at all, the
-// level is measured with the line size of the sites instead. Measure skips levels with hashed sets,
-// and has no effect on samples.
+// Measure makes the analysis measure, for each site, the misses in a hierarchy's levels, because
+// stack distances alone cannot attribute the misses of set-associative caches. A level is measured
+// if its line size is the line size of the sites. If the line size of a level is not analysed at
+// all, the level is measured with the line size of the sites instead. Measure skips levels with
+// hashed sets, and has no effect on samples.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return

@@ -308,7 +308,7 @@ type Grid struct {
 	// Mark returns a row's class in app.css. Mark is nil if no row has a class.
 	Mark func(i int) string
 	Code []bool // columns that contain code, in which white space is kept
-	// Language selects the syntax highlighting, as returned by [Language]; "": none.
+	// Language is the name of a syntax highlighting that [Language] returned; "": none.
 	Language string
 	// Shares returns the lengths of a row's bars, 0 to 1, by column; -1 or a missing value means no
 	// bar. For code, the value is the intensity of the background. Shares is nil if no row has
