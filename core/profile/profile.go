@@ -196,7 +196,7 @@ func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 // most [MaxWindows] windows.
 type Windows struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
-	First      uint64 // number of the first window, which is 0 except in later segments of a trace
+	First      uint64 // index of the first window in the whole trace; 0, except in later segments of the trace
 	Rows       []WindowRow
 	Distinct   []uint64 // number of distinct lines in each window, which is the window's working set; nil if working sets were not counted
 }

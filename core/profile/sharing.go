@@ -11,9 +11,9 @@ import (
 // Sharing counts how the threads of a trace use private and shared caches, at one line size
 // (MODELS §6). Package analysis/sharing computes these counts.
 //
-// Each core has its own counts. A core represents the threads that use the same private cache,
-// which is usually a single thread. The line accesses of a core are counted in up to four ways,
-// each with a histogram and a set table:
+// Each core has its own counts. A core represents all threads that use one private cache, usually a
+// single thread. The line accesses of a core are counted in up to four ways, each with a histogram
+// and a set table:
 //
 //  1. private: on a stack that contains only the accesses of this core (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, which consists of the cores that share a cache (CRD,
@@ -49,7 +49,7 @@ func (c *StackCounts) Accesses() uint64 { return c.Cold + c.Distances.Total() }
 type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
-	// Foreign counts those accesses in Private whose line another core touched last. In
+	// Foreign counts the accesses in Private whose line was last touched by another core. In
 	// MODELS §6.3, Foreign is F_invalidated, and Private is F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
@@ -83,9 +83,9 @@ func (c *CoherentCounts) Accesses() uint64 { return c.StackCounts.Accesses() + c
 type Domain struct {
 	Cores   []uint32 // indices into Sharing.Cores, ascending
 	Members []Member // counts of each core in Cores
-	Sets    SetTable // distances within sets, for the accesses of all these cores
-	// Foreign counts the accesses whose line another core of the domain touched last. For the
-	// domain of all cores, this is F_shared in MODELS §6.3.
+	Sets    SetTable // distances within sets, for the accesses of all cores of the domain
+	// Foreign counts the accesses whose line was last touched by another core of the domain. For
+	// the domain of all cores, this is F_shared in MODELS §6.3.
 	Foreign StackCounts
 }
 

@@ -27,8 +27,8 @@ type Sites struct {
 
 	Code []Site       // sorted by [CompareSites]
 	Data []DataObject // sorted by [CompareObjects]; nil if the trace does not describe data
-	// Coherent counts the same accesses on the coherent stacks of cores. Coherent is nil if Sharing
-	// is nil, and in profiles of earlier versions.
+	// Coherent counts the accesses of the sites and data objects on the coherent stacks of cores.
+	// Coherent is nil if Sharing is nil, and in profiles of earlier versions.
 	Coherent *CoherentSites
 }
 

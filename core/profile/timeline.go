@@ -18,7 +18,7 @@ import (
 // [MostTimelinePlaces]. The windows depend only on the trace.
 type Timeline struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
-	First      uint64 // number of the first window, which is 0 except in later segments of a trace
+	First      uint64 // index of the first window in the whole trace; 0, except in later segments of the trace
 	Windows    [][]TimeCount
 	// Lanes contains the number of line accesses of each thread in each window, in the order of
 	// Totals.Threads. Lanes is nil if there are fewer than two threads.

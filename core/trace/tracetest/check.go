@@ -67,7 +67,7 @@ func appendRows(all []Outcome, b *trace.Batch) []Outcome {
 
 // CheckText reads a text with the reader that the function "open" returns, in batches of 1 to 200
 // rows. The stream delivers the text as a whole, in halves, byte by byte, or with io.EOF together
-// with the last bytes. All outcomes must be the same.
+// with the last bytes. The outcomes must always equal the parameter "want".
 func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []Outcome) {
 	t.Helper()
 	for _, way := range []struct {
