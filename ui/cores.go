@@ -273,7 +273,7 @@ func (a *App) predictBy(change func(s *state.Screen)) {
 	a.goTo(s, true)
 }
 
-// KeepCores keeps the predicted threads for the chosen number of cores as a separate analysis.
+// KeepCores stores the predicted threads for the chosen number of cores as a separate analysis.
 func (a *App) KeepCores() {
 	if a.predicted() == nil || a.cores.keep != 0 {
 		return

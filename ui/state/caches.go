@@ -21,7 +21,7 @@ type LevelCard struct {
 // Caches is the answer to one question about a hierarchy.
 type Caches struct {
 	Levels   []LevelCard
-	Memory   []Fact   // facts about the memory, in the same form as the Numbers of a level
+	Memory   []Fact   // facts about the memory, like the field Numbers of a level
 	Average  string   // average access time; "": unknown
 	Unknown  string   // the missing latencies, without which there is no Average
 	Warnings []string // caveats, in sentences

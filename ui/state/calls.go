@@ -76,13 +76,13 @@ type Calls struct {
 type CallTree struct {
 	ID    string // "paths", "callers" or "callees"
 	Title string
-	Up    bool // whether the rows below a row are its callers
+	Up    bool // whether the child rows of a function are its callers
 
 	Names     []string
 	Parents   []int // -1: none
 	Depths    []int
 	Self, All []float64 // counts of the event, without and with callees
-	Weights   []float64 // either Self or All, so that the weight of a row includes the weights of the rows below it
+	Weights   []float64 // either Self or All, so that the weight of a row includes the weights of its child rows
 
 	calls *Calls
 	table *report.Table
@@ -222,7 +222,7 @@ func (c *Calls) Tree(id string) *CallTree {
 	return nil
 }
 
-// Stack returns a row and the rows above it, beginning at the root.
+// Stack returns a row and its ancestors, beginning with the root.
 func (t *CallTree) Stack(row int) (rows []int) {
 	for ; row >= 0; row = t.Parents[row] {
 		rows = append(rows, row)

@@ -508,8 +508,8 @@ func (c *Communication) OwnersTable(i int) *Table {
 // Sentence summarises the flows between threads.
 func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) + "." }
 
-// SourceSentence returns a sentence about the origin of transferred lines if each core has a
-// private cache of the given size.
+// SourceSentence returns a sentence about the origin of transferred lines, assuming that each core
+// has a private cache of the given size.
 func (c *Communication) SourceSentence(bytes uint64) string {
 	if c.Sources == nil {
 		return "The sources of lines were not counted: analyse the trace again, and include “sharing” among the requested analyses."

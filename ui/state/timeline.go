@@ -39,7 +39,7 @@ type Timeline struct {
 	Title, Summary string
 	Sentence       string // describes the chosen range
 	References     uint64 // the number of references in the run
-	Window, First  uint64 // the number of references in a window, and the number of the first window
+	Window, First  uint64 // the number of references in a window, and the index of the first window
 	Windows        int
 	Cycles         []float64 // estimated memory cycles per access, by window; nil: a latency is unknown
 	Levels         []Series  // the share of accesses that miss in each level, by window
