@@ -43,7 +43,7 @@ type Divided struct {
 
 	helped trace.Kinds // events that helpers read
 	wide   bool        // the run itself reads events that its helpers omit
-	narrow uint64      // number of the reference after which the run itself no longer reads additional events
+	narrow uint64      // number of a reference; after this reference, the run itself no longer reads events that its helpers omit
 }
 
 // Helper analyses segments in a separate goroutine, worker or process. The goroutine that calls
@@ -168,9 +168,9 @@ func (d *Divided) State() *State {
 
 var errNarrow = errors.New("analysis: the state of a run that omits events cannot be saved; see DividedOptions.Narrow")
 
-// dropUnneededEvents checks whether an analysis still needs the rows of segments. If none does, the
-// run stops reading the events that its helpers omit, as soon as it has appended the segments that
-// contain these events.
+// dropUnneededEvents checks whether an analysis still needs the rows of segments. If no analysis
+// needs these rows, the run stops reading the events that its helpers omit, as soon as it has
+// appended the segments that contain these events.
 func (d *Divided) dropUnneededEvents() {
 	d.reads = d.reads && d.readsSegmentRows()
 	if !d.wide || d.reads || slices.ContainsFunc(d.claims, func(c *segmentClaim) bool { return c.wide }) {

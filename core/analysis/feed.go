@@ -215,7 +215,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, omitted profile.Totals, 
 	return p
 }
 
-// withoutRunState removes the data that only a saved run needs from a final profile.
+// withoutRunState removes, from a final profile, the data that only a saved run needs.
 func withoutRunState(p *profile.Profile) *profile.Profile {
 	if p.Segment != nil {
 		p.Segment.Communication = nil

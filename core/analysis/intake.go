@@ -48,7 +48,7 @@ type position struct{ rows, bad, toSkip uint64 }
 
 func (in *intake) position() position { return position{in.rows, in.bad, in.toSkip} }
 
-// restore continues at a position: read then drops the rows before the position.
+// restore continues at a position: the method read will drop all rows before this position.
 func (in *intake) restore(t *profile.Totals, at position) {
 	in.unselected, in.tolerated = t.Unselected, t.BadRecords
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip

@@ -46,7 +46,7 @@ type Parallel struct {
 	changed    *sync.Cond // signals changes to the following fields
 	wake       signal     // signals these changes to Step
 	blocks     []block    // the blocks that have not been dropped
-	firstBlock int        // number of the first of these blocks, which the live analyses reach next
+	firstBlock int        // number of blocks[0], the block that the live analyses reach next
 	claims     claims
 	free       []*trace.Batch
 	lone       bool    // all references so far belong to one core

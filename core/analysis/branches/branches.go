@@ -68,7 +68,7 @@ type Analysis struct {
 	paths   paths
 	passed  uint32   // number of references of the batch so far
 	changes []Change // changes of the call path within the batch
-	adopted []uint32 // for each path of the profile that was restored or appended last: its number in this analysis
+	adopted []uint32 // for each path of the latest restored or appended profile: the path's number in this analysis
 }
 
 // New returns an analysis for a run that reads references of the given kinds. The function program
@@ -155,9 +155,9 @@ func equalPrefix(threads []uint32) int {
 	return n
 }
 
-// collectEntries writes the blocks that the records enter to a.entered, and returns their number,
-// n. If a record refers to unknown code, collectEntries returns an error, and n is the number of
-// blocks before this record.
+// collectEntries collects, in a.entered, the blocks that the records enter. The result n is the
+// number of these blocks. If a record refers to unknown code, collectEntries returns an error, and
+// n is the number of blocks before this record.
 func (a *Analysis) collectEntries(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered, at, passed := &a.entered, &a.enteredAt, a.passed
@@ -192,8 +192,8 @@ func (a *Analysis) collectEntries(kinds []trace.Kind, sites []uint32) (n int, er
 
 const mostPicked = 1 << 10 // maximum number of records that collectEntries examines at a time
 
-// moveThrough moves a thread through the blocks in entered. before[i] is the number of references
-// that precede block entered[i].
+// moveThrough moves a thread through the given blocks, in order. before[i] is the number of
+// references that precede block entered[i].
 func (a *Analysis) moveThrough(t *thread, entered, before []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
 	if returned != 0 && len(entered) > 0 {

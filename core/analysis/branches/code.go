@@ -47,8 +47,8 @@ type node struct {
 // span is 0, the edges are in the map code.more instead.
 type jump struct{ low, span, at uint32 }
 
-// The edges of a jump are in the map code.more if its targets span at least mostSpan nodes per
-// edge.
+// The edges of a jump are in the map code.more if the jump's targets span at least mostSpan nodes
+// per edge.
 const mostSpan = 16
 
 // addProgram adds the new functions, blocks and sites of the program p.
@@ -125,7 +125,8 @@ func (c *code) add(number uint32, b *trace.Block) {
 	c.bareBlocks = append(c.bareBlocks, number+1)
 }
 
-// newJump returns the jump of a node with more than two edges, which are numbered from first.
+// newJump returns the jump of a node with more than two edges. The numbers of the edges are
+// consecutive, and begin with the parameter first.
 func (c *code) newJump(from, first uint32, successors []uint32) jump {
 	low, high := slices.Min(successors), slices.Max(successors)
 	if uint64(high-low) >= mostSpan*uint64(len(successors)) {

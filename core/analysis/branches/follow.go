@@ -15,13 +15,14 @@ type thread struct {
 
 	// returned is the latest block if this block returned, and otherwise 0. before is the block
 	// that precedes the latest block in the same invocation, or 0 if there is none. reached is true
-	// if the preceding block is unknown, because the segment begins between the two blocks.
+	// if this preceding block lies before the beginning of the segment, and is therefore unknown.
 	returned, before uint32
 	reached          bool
 
-	// In a segment, unstarted is true if the thread has not entered a block yet, and beganEarlier is
-	// true if the thread's bottommost invocation began before the segment. continuations lists the
-	// blocks in which invocations that began before the segment continue.
+	// In a segment, unstarted is true if the thread has not entered a block yet, and beganEarlier
+	// is true if the thread's bottommost invocation began before the segment. If an invocation that
+	// began before the segment continues in a block of the segment, continuations contains this
+	// block.
 	unstarted, beganEarlier bool
 	continuations           []continuation
 }
@@ -29,12 +30,13 @@ type thread struct {
 // continuation is a block in which an invocation that began before the segment continues.
 type continuation struct {
 	block uint32 // 0: the thread's records in the segment begin with a call
-	then  uint32 // the first block of the function that was entered immediately after the block; 0: none
+	then  uint32 // if the thread then entered a function whose caller may be outside the segment: the first block of this function; otherwise 0
 	path  uint32 // path of the invocation
 	lower uint32 // path of the next lower invocation; 0: not needed
 }
 
-// counts contains a count for each edge, and counts for each block, by the block's number in code.
+// counts contains the counts of all edges (taken) and of all blocks. A block is identified by its
+// number in code.
 type counts struct {
 	taken         []uint64
 	left, resumed []uint64
@@ -74,7 +76,7 @@ func (c *counts) call(caller, function uint32, n uint64) {
 	c.other[at] += n
 }
 
-// callCount returns the number of times that a block called a function by name.
+// callCount returns the number of direct calls of a function by a block.
 func (c *counts) callCount(caller, function uint32) uint64 {
 	if c.callee[caller] == function+1 {
 		return c.made[caller]
@@ -146,7 +148,8 @@ func (a *Analysis) countCaller(t *thread, to uint32) {
 	t.unstarted = false
 }
 
-// countCallBy counts a call if the block calls the function by name, and reports whether it does.
+// countCallBy counts a direct call of a function by a block. It returns false if the block does not
+// call this function directly.
 func (a *Analysis) countCallBy(caller, function uint32) bool {
 	name := a.code.calls[caller]
 	if name == 0 || uint64(function) >= uint64(len(a.code.nameOf)) || a.code.nameOf[function] != name {
@@ -257,8 +260,8 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// dropInvocations ends the given number of topmost invocations at their latest blocks. If depth is
-// -1, it ends all invocations.
+// dropInvocations ends the given number of topmost invocations at their latest blocks. If the
+// parameter depth is -1, dropInvocations ends all invocations.
 func (a *Analysis) dropInvocations(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

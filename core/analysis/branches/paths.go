@@ -36,7 +36,7 @@ type paths struct {
 
 // path is a call path: a function, and the path of its caller. Path 0 is outside all functions.
 type path struct {
-	parent, function uint32 // the path of the caller, and the function's number in code or one of the constants below
+	parent, function uint32 // the path of the caller; and the function: its number in code, or one of the constants below
 	// number of functions on the path; in a segment, excluding functions that were entered before
 	// the segment
 	depth uint32

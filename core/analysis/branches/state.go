@@ -415,7 +415,7 @@ func (a *Analysis) replayContinuations(t, next *thread, known []uint32) error {
 	return nil
 }
 
-// joinThread adds the invocations that are open at the end of the next segment to a thread.
+// joinThread adds to a thread the invocations that are still active at the end of the next segment.
 func (a *Analysis) joinThread(t, next *thread, known []uint32) {
 	if next.blank() {
 		return

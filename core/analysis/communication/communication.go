@@ -302,8 +302,8 @@ func (a *Analysis) recordLines(first, last trace.Addr) {
 	}
 }
 
-// recordLine records a reference to the words from first to last of a line, and returns how many of
-// these words another thread wrote last.
+// recordLine records a reference to the words first to last of a line, and returns the number of
+// these words whose last writer is another thread.
 func (a *Analysis) recordLine(l *line, first, last uint64) (events uint64) {
 	r := &a.current
 	place := a.owners.findParts(r, first, last)
@@ -356,7 +356,7 @@ func (a *Analysis) recordWords(l *line, place touchedParts, first, last uint64) 
 }
 
 // recordPage records a reference to a page. The parameter wordEvents is the number of referenced
-// words that another thread wrote last.
+// words whose last writer is another thread.
 func (a *Analysis) recordPage(number uint32, wordEvents uint64) {
 	p := a.memory.pages.first(number)
 	from := p.recordReference(&a.current)

@@ -99,7 +99,7 @@ func (u *usage) produce(thread uint8) {
 func (u *usage) join(next usage) {
 	u.several = u.several || next.several || u.first != next.first
 	if next.producer != 0 {
-		u.produce(next.producer - 1) // this is also correct for manyProducers
+		u.produce(next.producer - 1) // also correct if next.producer is manyProducers
 	}
 }
 

@@ -182,7 +182,8 @@ func (f *stateCoder) sitePair(p *sitePair) {
 	f.counts(&p.counts)
 }
 
-// formVersion is added to the first number, so that decoding rejects states of earlier versions.
+// formVersion is added to the first number of an encoded state, so that decoding rejects states
+// that earlier versions wrote.
 const formVersion = 17
 
 // codeAll reads or writes the complete state of an analysis.
@@ -275,7 +276,7 @@ func (m *memory) codeMemory(f *stateCoder) {
 	}
 }
 
-// pageNumbers returns the numbers of the pages, in the order of pages.
+// pageNumbers returns the number of each page, indexed like memory.pages.
 func (m *memory) pageNumbers() []uint64 {
 	numbers := make([]uint64, m.pages.count)
 	for n := range m.lines.count {

@@ -183,8 +183,8 @@ func (w *windows) room() window {
 	return room
 }
 
-// openCounts appends the counts of the open window to last, and returns the result. These are the
-// counts in f that no closed window contains.
+// openCounts appends the counts of the open window to the parameter last, and returns the result.
+// The open window has those counts in f that no closed window contains.
 func (w *windows) openCounts(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {

@@ -314,7 +314,7 @@ type code struct {
 	blocks     [][]opCount // instructions of each block
 	kinds      []opclass.Instruction
 	kindOf     map[opKey]uint32
-	byRow      []bool   // whether the references of a site are counted one by one, by site
+	byRow      []bool   // for each site: whether its references are counted one by one
 	functionOf []uint32 // 1 + the number of a site's function, by site; 0: none
 	sized      bool     // the records of at least one load, store or modify contain a length
 }

@@ -122,8 +122,8 @@ func (s *sum) addCode() {
 	}
 }
 
-// isLaterPart reports whether b belongs to the same basic block as first, but is not the first part
-// of this basic block.
+// isLaterPart reports whether the parameters b and first are parts of the same basic block, and b
+// is not the first part of this basic block.
 func isLaterPart(b, first *trace.Block) bool {
 	return b.Part > 0 && b.Function == first.Function && b.Label == first.Label && b.Flags&trace.Synthetic == 0
 }

@@ -128,7 +128,7 @@ type lineSize struct {
 	Splitter
 	model     stack.Model
 	stopped   bool              // followers receive accesses without distances
-	numbers   stack.SetNumbers  // numbers of sets in its set table
+	numbers   stack.SetNumbers  // the numbers of sets that the set table covers
 	sets      *stack.Sets       // the model, if it counts stack distances within sets; otherwise nil
 	shelved   *stack.Shelved    // the stack, if it is in a spill store and there is no model; otherwise nil
 	table     *profile.SetTable // counts that the model does not contain; nil: none

@@ -240,8 +240,8 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keepState stores the data for Restore in a segment, and makes the spill store keep its current
-// data.
+// keepState stores, in a segment, the data that Restore needs. It also makes the spill store keep
+// the data that the store currently contains.
 func (a *Shelved) keepState(segment *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {

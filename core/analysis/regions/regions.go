@@ -156,8 +156,8 @@ func (a *Analysis) addRegion(r region) *region {
 	return &r
 }
 
-// tryJoin joins the next region that has the same key with r, if fewer than gap references lie
-// between the two regions. tryJoin reports whether it has joined them.
+// tryJoin joins r with the next region that has r's key, if fewer than gap references lie between
+// the two regions. It reports whether it has joined the regions.
 func (r *region) tryJoin(next *region, gap uint64) bool {
 	between := next.from - r.to
 	if between >= gap {
@@ -174,7 +174,8 @@ func (a *Analysis) limitRegions() {
 	}
 }
 
-// enlargeGap sets a larger gap, and joins the regions that have fewer references between them.
+// enlargeGap sets a larger gap, and joins regions if fewer references than this gap lie between the
+// regions.
 func (a *Analysis) enlargeGap(gap uint64) {
 	if gap <= a.gap {
 		return

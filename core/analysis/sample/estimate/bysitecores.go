@@ -35,7 +35,7 @@ func newSiteCores(p *siteSampler, w weighing) *siteCores {
 	before := p.weighing()
 	for key, parts := range p.counts {
 		for group, weight := range parts {
-			if key.bin == outOf || p.time == nil { // otherwise, both weights are numbers of samples
+			if key.bin == outOf || p.time == nil { // otherwise, the weight is a number of samples, and stays the same
 				weight = uint64(math.Round(float64(weight) * before.cold / w.cold))
 			}
 			c.counts.add(key, weight, group)

@@ -141,7 +141,7 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 // scaledCounts scales the counts of a sample by a factor. The sum of the scaled counts is also
 // rounded correctly, and does not exceed the known number of accesses. More certain counts take
 // precedence: first accesses, and then the longest distances. If the sum is less than the known
-// number, the missing accesses are added at the shortest distances (SHARDS-adj; Waldspurger and
+// number, the remaining accesses are added at the shortest distances (SHARDS-adj; Waldspurger and
 // others, FAST 2015, section 3.2). The sums differ because a few lines are accessed very often, and
 // may or may not be in the sample.
 type scaledCounts struct {

@@ -128,7 +128,7 @@ func (k *sampledAnalyses) Consume(b *trace.Batch) error {
 // ConsumePiece implements [contract.PieceConsumer].
 func (k *sampledAnalyses) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from > 0 {
-		k.done-- // the reference was counted for the previous piece
+		k.done-- // the reference has already been counted with its previous piece
 	}
 	for _, s := range k.sizes {
 		s.addAccesses(b, 0, b.Addr[0]+from, uint32(end-from))

@@ -19,9 +19,9 @@ type sampledOrder struct {
 	live  int
 }
 
-// placed is a line with the time at which the line was pushed onto the stack. An entry is live if
-// the line has not moved since then: in this case, sampledOrder.place[line] is the index of the
-// entry.
+// placed is an entry for a line: the line, and the time at which it was pushed onto the stack. An
+// entry is live if its line has not moved since that time. The index of a live entry is
+// sampledOrder.place[line].
 type placed struct {
 	line trace.Line
 	at   uint64

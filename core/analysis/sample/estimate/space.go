@@ -73,7 +73,7 @@ func (s *spaceSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts)
 
 // fetchIntoFront handles an access to a line, with hash h, that missed in the front. The parameter
 // evicted is the line that left the front. fetchIntoFront returns the distance of the access, or
-// the constant passed if the access is not in the sample.
+// the constant named passed if the access is not in the sample.
 func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, evicted trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {
@@ -87,8 +87,8 @@ func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, evicted trace.L
 	return d
 }
 
-// access performs one access and returns its distance, or the constant passed if the access is not
-// in the sample. Distances below frontLines are exact.
+// access performs one access. It returns the distance of the access, or the constant named passed
+// if the access is not in the sample. Distances below frontLines are exact.
 func (s *spaceSampler) access(line trace.Line) uint32 {
 	d, left := s.front.access(line)
 	if d < frontLines {

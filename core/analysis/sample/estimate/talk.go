@@ -91,7 +91,7 @@ func (t *sampledCommunication) liveAnalyses() (list []*octaveAnalyses) {
 }
 
 // decide decides whether the communication analyses run, by the rule of package communication. It
-// decides once for all analyses, because each analysis receives only some references.
+// makes a common decision for all analyses, because each analysis receives only some references.
 func (t *sampledCommunication) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return
@@ -225,7 +225,8 @@ func (t *sampledCommunication) collectQuestions() (a questions) {
 	return a
 }
 
-// answerUpTo answers the remaining questions about the stacks before an access.
+// answerUpTo answers the remaining questions that belong to the given access or to earlier
+// accesses. It must be called before the given access changes the stacks.
 func (a *questions) answerUpTo(access int, t *threads) {
 	for ; a.given < len(a.list) && a.list[a.given].access <= access; a.given++ {
 		q := &a.list[a.given]
@@ -324,7 +325,7 @@ func (o *groupCounts) add(c *profile.Communication, part int) {
 	})
 }
 
-// eachCount calls the function each with the counts of every flow, sharing class, pair of sites and
+// eachCount passes to the function each the counts of every flow, sharing class, pair of sites and
 // set of falsely shared lines.
 func eachCount(c *profile.Communication, each func(k offKey, counts ...*uint64)) {
 	for i := range c.Granules {

@@ -97,7 +97,7 @@ func (t *timeSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts) 
 }
 
 // access processes one access. The first result is the distance if the access ends a sample, and
-// otherwise the constant passed. The result began reports whether the access begins a sample.
+// otherwise the constant named passed. The result began reports whether the access begins a sample.
 func (t *timeSampler) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
