@@ -248,7 +248,8 @@ func (p *Parallel) emptyBatch(rows int) *trace.Batch {
 	return trace.NewBatch(rows)
 }
 
-// patience is the maximum time that Step waits, so that Step soon returns to its caller.
+// patience is the maximum time that Step waits. It is short, so that Step soon returns to its
+// caller.
 const patience = 20 * time.Millisecond
 
 // Step analyses a batch or a part of a batch, appends a segment, or waits briefly for a segment.

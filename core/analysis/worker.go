@@ -11,8 +11,8 @@ import (
 type worker struct {
 	p      *Parallel
 	header *trace.Header // header of the rows that are being analysed
-	// analysis that contains the layout of memory blocks before block number layoutBlock; nil: not
-	// created yet
+	// analysis that tracks the layout of memory blocks, up to the first row of the batch with the
+	// number layoutBlock; nil: not created yet
 	layout      contract.LayoutFollower
 	layoutBlock int
 }
@@ -114,8 +114,8 @@ func (w *worker) claim() *claim {
 // maximum number of blocks by which an idle worker's layout may be out of date
 const maxBehind = 256
 
-// updateLayout applies the layout changes in the blocks before number end. updateLayout releases
-// the lock during the update.
+// updateLayout applies the layout changes in the blocks before block number end. updateLayout
+// releases the lock during the update.
 func (w *worker) updateLayout(end int) {
 	list := w.p.moves.changesIn(w.layoutBlock, end)
 	w.layoutBlock = end
@@ -193,7 +193,7 @@ type block struct {
 	header     *trace.Header  // the trace's header at the end of the block
 	left       profile.Totals // totals of the rows that were not selected since the end of the previous block
 	position   position       // position of the reader after the block
-	moves      bool           // the block changes the layout of memory blocks
+	moves      bool           // the rows change the layout of memory blocks
 }
 
 // claim is a segment of blocks that a worker analyses.
@@ -271,9 +271,10 @@ type claims struct {
 
 // nextBlocks chooses the blocks [from, to) for an idle worker; the range is empty if too few blocks
 // are available. The parameter live is the number of the block that the live analyses have reached.
-// All blocks before number end are available, and the parameter last is true if no more blocks will
-// follow. The blocks between two claims are left to the live analyses, whose results need not be
-// joined. Ideally, the live analyses reach a claim exactly when the worker has finished it.
+// All blocks before block number end are available, and the parameter last is true if no more
+// blocks will follow. The blocks between two claims are left to the live analyses, whose results
+// need not be joined. Ideally, the live analyses reach a claim exactly when the worker has finished
+// it.
 func (c *claims) nextBlocks(live, end int, last bool) (from, to int) {
 	reserve, frontier := 0, live
 	for _, taken := range c.list {

@@ -36,8 +36,8 @@ func NewBlocks(s *blocks.System) (*Blocks, error) {
 // All means that the number of rows is not limited.
 const All = -1
 
-// counterCell returns the cell for one of the counters in t, as an exact count if the total is a
-// whole number.
+// counterCell returns the cell for one of the counters in t. If t.Whole is set, the cell contains
+// an exact count.
 func counterCell(t *blocks.Total, c profile.Counter) report.Value {
 	return countCell(t.Counts[c], t.Exact[c], t.Whole)
 }

@@ -111,9 +111,9 @@ func latenciesOf(levels []attribution.Attribution, memory float64) (list []float
 	return list
 }
 
-// memoryCycles returns the sum of the hits in each level times the latency of the level, and of the
-// accesses to memory times the latency of memory. accesses(l) is the number of accesses to level l
-// or, if l is the number of levels, to memory.
+// memoryCycles returns the total latency of all accesses: the hits in each level, multiplied by the
+// latency of the level, plus the accesses to memory, multiplied by the latency of memory.
+// accesses(l) is the number of accesses to level l or, if l is the number of levels, to memory.
 func memoryCycles(latencies []float64, accesses func(level int) float64) (cycles float64) {
 	for l, latency := range latencies {
 		hits := accesses(l)

@@ -45,7 +45,7 @@ type sitePart uint8
 const (
 	inPlace    sitePart = iota
 	inCounts            // columns for misses, accesses and fetched bytes, which have a value in every row
-	inStrides           // columns for strides, which exist only for code
+	inStrides           // columns for strides, which have a value only in rows with references
 	inWords             // columns with texts about the sites of a row
 	inIdentity          // columns that identify a single site or data object
 )

@@ -61,7 +61,7 @@ func (l *Loops) inner(loop int) (list []int) {
 	return list
 }
 
-// sourceLoops groups loops with equal keys that are directly inside the same source loop.
+// sourceLoops groups loops that are directly inside the same source loop and have equal keys.
 func (l *Loops) sourceLoops(key []int, cost func(loop int) uint64) (list []SourceLoop) {
 	var add func(depth int, loops []int)
 	add = func(depth int, loops []int) {

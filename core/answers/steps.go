@@ -80,7 +80,7 @@ func knees(c *profile.Curve) []knee {
 // fall. Caches of fewer than four lines are ignored.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	// the variable below is the number of distinct distances that hit at the smaller capacity
+	// "below" is the number of distinct distances at which accesses hit at the smaller capacity
 	below, all := 0, distances{curve: c}
 	for d, upto := range c.From(0) {
 		lines := d + 1
@@ -93,7 +93,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 			next, count, hits = all.distanceAt(below)
 		}
 		hits -= count
-		// In caches of at most next lines, accesses at this distance (next) miss.
+		// An access at distance "next" misses in a cache whose capacity is at most this distance.
 		k := knee{Below: next, Lines: lines}
 		if upto-hits <= gain || nearKnee(others, k) {
 			continue

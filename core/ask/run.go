@@ -53,7 +53,7 @@ type Run struct {
 	ranker *attribution.Ranker
 	files  *sourcefile.Files
 	part   *Run   // the part of the run about which the last question was asked, or nil
-	partOf [2]int // first and last window of the part (half-open)
+	partOf [2]int // the windows of the part, as a half-open range
 }
 
 // Folded contains a loop-compressed trace and its program.

@@ -131,8 +131,8 @@ func (v *Verb) Arg(name string) *Arg {
 	return nil
 }
 
-// missingIf returns a function for Verb.Missing. For a profile p, the returned function returns why
-// if lacking(p) is true, and otherwise "".
+// missingIf returns a function for Verb.Missing. For a profile p, the returned function returns the
+// text in why if lacking(p) is true, and otherwise "".
 func missingIf(lacking func(*profile.Profile) bool, why string) func(*profile.Profile) string {
 	return func(p *profile.Profile) string {
 		if lacking(p) {

@@ -205,8 +205,8 @@ func oneCoreReason(p *profile.Profile) hierarchy.Warning {
 	return "the profile has no per-thread stacks; analyze the trace again, by default or with --analyses sharing"
 }
 
-// parseShares parses the argument "share", a list of threads and their parts of a cache in the form
-// THREAD=SIZE.
+// parseShares parses the argument "share", a list of elements in the form THREAD=SIZE: a thread,
+// and the size of the thread's part of a cache.
 func parseShares(q Question) (list []hierarchy.Share, err error) {
 	for _, value := range q.List("share") {
 		for text := range strings.SplitSeq(value, ",") {

@@ -114,7 +114,8 @@ type binning struct {
 	curve *profile.Curve
 }
 
-// bin describes the accesses of all sites whose stack distances are in the same bin.
+// bin describes those accesses, of all sites, whose stack distances lie in one bin of
+// profile.SiteBin.
 type bin struct {
 	count uint64
 	mean  float64 // mean stack distance of these accesses

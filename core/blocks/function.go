@@ -28,7 +28,7 @@ type edge struct {
 	weight uint64
 }
 
-// call describes a block that calls a function by name.
+// call describes a block that calls a function directly.
 type call struct {
 	state, callee int32
 	made          share

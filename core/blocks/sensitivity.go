@@ -55,8 +55,8 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
 	}
 	weights[len(next)] = float64(s.leaves[b])
-	// To sum over all edges except one, add the sums over the edges before and after it. A
-	// subtraction from the total would lose digits.
+	// To sum over all edges except one edge, add the sum over the earlier edges and the sum over
+	// the later edges. A subtraction from the total would lose digits.
 	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
 	for i := len(next); i >= 0; i-- {
 		behind[i], valueBehind[i] = behind[i+1]+weights[i], valueBehind[i+1]+weights[i]*values[i]

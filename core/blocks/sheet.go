@@ -546,7 +546,8 @@ func distribute(values []*big.Rat) (why string) {
 	return ""
 }
 
-// integers returns integers in the same proportion as values. Their sum has at most 63 bits.
+// integers returns integers that have the same proportions as the given values. Their sum has at
+// most 63 bits.
 func integers(values []*big.Rat) ([]uint64, bool) {
 	scale, common := big.NewInt(1), new(big.Int)
 	for _, v := range values {

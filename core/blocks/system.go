@@ -15,7 +15,7 @@ const maxWeight = 1 << 63
 // functions are solved again.
 type System struct {
 	program *trace.Program
-	weights [][]uint64 // by block, in the order of Successors; if these weights and the block's weight in leaves are all 0, the weights are unknown
+	weights [][]uint64 // by block, in the order of Successors; if these weights and leaves[b] are all 0, the weights of block b are unknown
 	leaves  []uint64   // by block: the weight of ending the invocation
 	entered []uint64   // by function: invocations that do not come from direct calls
 	resumed []uint64   // by block: executions that enter the block without following an edge

@@ -188,7 +188,8 @@ func (s *file) readBlock(t *Table, row []Cell) {
 	s.blocks[i].Executions++
 }
 
-// addTally adds the count of t to the tally that has the same kind, name, lanes and size.
+// addTally adds the count of t to the tally whose kind, name, lanes and size are equal to those of
+// t.
 func (s *file) addTally(t profile.Tally) {
 	key := profile.Tally{Kind: t.Kind, Name: t.Name, Lanes: t.Lanes, Size: t.Size}
 	t.Count += s.tallies[key].Count

@@ -9,8 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// encodeModule encodes a module without a run as a profile. The profile contains the program and
-// the compiler's profile from the module, which describes an earlier run.
+// encodeModule encodes a module without a run as a profile. The encoded profile contains the
+// program and the module's branch weights, which the compiler took from the profile of an earlier
+// run.
 func (m *Models) encodeModule() []byte {
 	run := &blocks.Run{Program: m.program, Edges: blocks.NewEdges(m.program), Profile: m.weights}
 	p := &profile.Profile{Blocks: run.Append(nil)}
@@ -26,7 +27,7 @@ type userChanges struct {
 }
 
 // applyChanges solves the system with new changes. If this fails, applyChanges restores the counts
-// without changes.
+// that were computed without the user's changes.
 func (m *Models) applyChanges(text string) {
 	if text == m.changed.text {
 		return

@@ -53,7 +53,7 @@ type Models struct {
 	system     *blocks.System // the equations with the user's changes
 	counts     *blocks.Solution
 
-	blockInputs      []trace.Flow // values that pass from block to block, from the module
+	blockInputs      []trace.Flow // values that pass between blocks, as described by the module
 	memory           siteCosts
 	processor        *pipeline.Processor
 	defaultProcessor *pipeline.Processor // the processor for questions that do not name a processor (see Use)

@@ -50,7 +50,7 @@ func fillWait(load, fetching *siteCost, between int) float64 {
 }
 
 // costOf returns the cost of a site of a block. The site is given by its number in the block, as in
-// trace.Instr. The result is nil if the number is 0.
+// trace.Instr. If this number is 0, the result is nil.
 func (r *siteCosts) costOf(p *trace.Program, block, number uint32) *siteCost {
 	if number == 0 {
 		return nil
@@ -100,8 +100,8 @@ func machineFor(h hierarchy.Hierarchy) (m machine) {
 	return m
 }
 
-// describedMachine returns the machine of a processor's description. It has no levels if the last
-// level of the description is not memory.
+// describedMachine returns the machine of a processor's description. If the last level of the
+// description is not memory, the returned machine has no caches.
 func describedMachine(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {

@@ -82,7 +82,8 @@ func (m *Models) blocksTable(f int) report.Table {
 	return t
 }
 
-// waysTable lists the edges between the blocks of a function, which are numbered from 0.
+// waysTable lists the edges between the blocks of a function. In this table, the blocks are
+// numbered from 0.
 func (m *Models) waysTable(f int) report.Table {
 	t := report.Table{Key: "ways", Title: "Successors", Columns: report.Columns("from", "to", "share", "count")}
 	if f < 0 {

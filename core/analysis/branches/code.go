@@ -34,7 +34,7 @@ type node struct {
 	function      uint32
 	instructions  uint32
 	jump          uint32 // 1 + the index of the node's jump; 0: the node has at most two edges
-	plain         bool   // an entry along an edge counts only the edge and the node's instructions
+	plain         bool   // if a thread enters the node along an edge, only the edge and the node's instructions must be counted
 	enters        bool
 	returns       bool
 	lands         bool // the node is a landing pad for exceptions

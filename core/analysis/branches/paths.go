@@ -180,8 +180,8 @@ func (a *Analysis) topPath(t *thread) uint32 {
 }
 
 // appendPaths adds the paths of the next segment. The parameter known maps the segment's paths to
-// paths of the run. The caller sets the elements for paths that began before the segment, and
-// appendPaths sets all others.
+// paths of the run. The function that calls appendPaths must have set the elements of known for
+// paths that began before the segment. appendPaths sets all other elements.
 func (p *paths) appendPaths(next *paths, known []uint32) {
 	for n := range next.list {
 		from := &next.list[n]

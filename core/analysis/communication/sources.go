@@ -23,7 +23,7 @@ type sourceDepths struct {
 	waiting []lineEvent        // events whose questions have not been answered yet
 	cores   [mostThreads]uint8 // 1 + the core of the first thread of each slot; 0: not known yet
 	list    []distances
-	at      map[uint32]uint32 // indices in list, by index in flows
+	at      map[uint32]uint32 // for each index in flows: the index in list
 }
 
 // Stacks provides the depths of lines on the coherent stacks of cores; [sharing.Analysis]

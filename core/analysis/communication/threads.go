@@ -126,7 +126,7 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 // windows divides the run into windows with equal numbers of references, and contains the flows in
 // each window. The window size doubles if there are more than profile.MaxFlowWindows windows.
 type windows struct {
-	size, next uint64   // number of references in a window, and number of the first reference after the current window
+	size, next uint64   // the window size in references, and the number of the first reference after the current window
 	open       bool     // there is a current window
 	counted    flows    // sum of the counts of all closed windows
 	closed     []window // the closed windows

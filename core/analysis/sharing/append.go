@@ -23,7 +23,7 @@ import (
 //     segment's coherent stack (stack.Below).
 //  3. The stacks of domains also yield distances. The stack of all cores belongs to package
 //     locality, which appends the segment later. Distances on this stack are counted when package
-//     locality resolves its first touches.
+//     locality resolves the first touches of the segment.
 //
 // Finally, the lines of the segment are pushed onto the stacks. If no earlier access to the line of
 // a note was found, the note is kept, because this analysis may itself be a segment that will be
@@ -182,7 +182,8 @@ func (s *lineSize) singleCorePart(l *profile.Locality, touches []profile.FirstTo
 	return p
 }
 
-// beginsWith reports whether the notes contain exactly the given first touches.
+// beginsWith reports whether the notes and the given list contain the same first touches of lines,
+// in the same order.
 func (p *sizePart) beginsWith(touches []profile.FirstTouch) bool {
 	var seen directory
 	seen.reset()

@@ -112,8 +112,8 @@ func (c *core) run(s *lineSize) {
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
 }
 
-// scatter stores the number for each access of the core in an array, at the index of the access
-// among all accesses from package locality.
+// scatter stores one number for each access of the core in an array. The index of the number is the
+// index of the access among all accesses from package locality.
 func (c *core) scatter(to *[maxAccesses]uint32, numbers []uint32) {
 	for _, t := range c.turns {
 		copy(to[t.first:], numbers[:t.accesses])

@@ -64,8 +64,8 @@ func (c *Grouping) assignAll(threads []uint32) bool {
 	return len(c.list) > 1
 }
 
-// findCores writes the core of each reference to the parameter cores. References without a thread
-// belong to thread 0.
+// findCores determines the core of each reference, and stores it in the parameter cores. References
+// without a thread belong to thread 0.
 func (c *Grouping) findCores(threads []uint32, cores []uint8) {
 	if threads == nil {
 		core := c.core(0)

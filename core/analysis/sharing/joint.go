@@ -173,7 +173,7 @@ func (s *lineSize) findLineState(j *segmentJoin, i int) {
 // touched the line earlier in the segment.
 func (d *domain) findForeign(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
-	if others &= d.set(); others != 0 { // the first of these cores now has an overlap; the others already had an overlap
+	if others &= d.set(); others != 0 { // of the cores in others, the first to touch the line now has an overlap; the rest already had an overlap
 		f.overlapped |= others | 1<<core
 		f.others = append(f.others, i)
 		return true

@@ -363,8 +363,8 @@ func (s *lineSize) take(a *locality.Accesses) {
 	}
 }
 
-// distribute passes accesses, invalidations and questions to the cores, one run of accesses by the
-// same core at a time.
+// distribute passes accesses, invalidations and questions to the cores. It processes one run at a
+// time: consecutive accesses by a single core.
 func (s *lineSize) distribute(lines []trace.Line) {
 	s.all.directory.prefetch(lines)
 	questions := s.questions
@@ -387,8 +387,8 @@ func (s *lineSize) distribute(lines []trace.Line) {
 	}
 }
 
-// processRun passes a run of accesses to their core, and the invalidations that they cause to other
-// cores.
+// processRun passes a run of accesses to the core that performs them, and passes the resulting
+// invalidations to the other cores.
 func (s *lineSize) processRun(lines []trace.Line, first int) {
 	number, d := s.core[first], &s.all
 	holder, foreign, apart := uint64(1)<<number, false, s.analysis.options.Stacks.has(Private)

@@ -17,7 +17,8 @@ type bins struct {
 	owners []uint32    // indexed by group: list × binsOf8 + index in binGroups
 }
 
-// binGroups contains the index of each group of a list in the slice counts; 0: not allocated.
+// binGroups contains, for each group of bins of a list, the index of the group in the slice counts;
+// 0: not allocated.
 type binGroups [binsOf8]uint32
 
 const (
@@ -133,7 +134,8 @@ func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
 	}
 }
 
-// addTimes multiplies counts from a profile by times, and adds the products to a list.
+// addTimes multiplies counts from a profile by the parameter times, and adds the products to a
+// list.
 func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCount) {
 	*t.counter(list, coldBin) += times * cold
 	for _, b := range counts {

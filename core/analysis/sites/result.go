@@ -211,7 +211,7 @@ func (c *code) objectFile(o *object) string {
 
 // profileIndices maps sites and objects to their indices in profiles, for other analyses.
 type profileIndices struct {
-	codeAt, dataAt []uint32 // 1 + the index in the profile of the latest result; 0: not in this profile
+	codeAt, dataAt []uint32 // 1 + the index in the latest profile that was computed; 0: not in this profile
 	slots, objects []uint32 // slots and objects by their indices in the profile that was loaded last
 }
 

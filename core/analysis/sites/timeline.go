@@ -15,9 +15,9 @@ import (
 // Windows begin at multiples of their size. The size depends only on the number of references and
 // on the number of places in each window; a place is a site, a data object or a call path that has
 // accesses in the window. Neither number decreases as the trace grows, and a segment never has more
-// places in a window than the whole trace. The windows therefore do not depend on how the trace is
-// divided. Segments do not count call paths as places, because the callers at the beginning of a
-// segment are unknown.
+// places in a window than the whole trace has in the same window. The windows therefore do not
+// depend on how the trace is divided. Segments do not count call paths as places, because the
+// callers at the beginning of a segment are unknown.
 type timeline struct {
 	most    int  // maximum sum of the numbers of places in all windows
 	segment bool // call paths do not count as places
@@ -114,8 +114,8 @@ func (t *timeline) addToOpenWindow(a *Analysis) {
 }
 
 // changesSince computes how much each bin has changed since the last call, and appends the changes
-// to the parameter list. The parameter known contains the values of the bins at the last call, and
-// is updated.
+// to the slice named list. The parameter known contains the values of the bins at the last call,
+// and is updated.
 func (b *bins) changesSince(known *[]uint64, list []binDelta) []binDelta {
 	old := len(*known)
 	before := slices.Grow(*known, len(b.counts)-old)[:len(b.counts)]

@@ -11,8 +11,8 @@ import (
 // accessMaps counts the accesses to data structures by address (row) and time (column). All maps
 // have the same columns. If there are too many columns, neighbouring columns are joined in pairs,
 // which doubles the number of references in each column. If an address is outside all rows of a
-// map, its rows are joined in the same way. Rows begin at multiples of their size, so the result
-// depends only on the lowest and the highest address.
+// map, the rows of the map are joined in the same way. Rows begin at multiples of their size, so
+// the result depends only on the lowest and the highest address.
 type accessMaps struct {
 	references uint64 // number of references in each column, a power of two
 	column     uint64 // the current column
@@ -45,7 +45,7 @@ type addressMap struct {
 
 type classes [profile.MapClasses]uint64
 
-// keyOf returns the key of a count, which belongs to a class of distances in a cell.
+// keyOf returns the key of the count for one class of distances in one cell.
 func keyOf(column, row, class uint64) profile.TimeKey {
 	return profile.TimeKey(column<<16 | row<<8 | class)
 }
@@ -56,7 +56,7 @@ func placeOf(key profile.TimeKey) (column, row uint64, class uint8) {
 
 func (m *accessMaps) init() { m.references = firstReferences }
 
-// isColumnFull reports whether the current column ends before reference number now. The first
+// isColumnFull reports whether the current column ends before the given reference (now). The first
 // reference has number 1.
 func (m *accessMaps) isColumnFull(now uint64) bool { return now > (m.column+1)*m.references }
 

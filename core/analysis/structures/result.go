@@ -58,8 +58,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.addUnfinished(-1)
 }
 
-// usedStructures adds all structures that have elements to d, in sorted order, and returns the
-// index of each structure in d.
+// usedStructures finds all structures that have elements, and adds them to d in sorted order. It
+// returns the index of each structure in d.
 func (a *Analysis) usedStructures(d *profile.Data) (numbers []uint32) {
 	numbers = make([]uint32, len(a.structures))
 	var list []uint32

@@ -72,7 +72,7 @@ type dataUse struct {
 	lives    profile.BlockLives
 	bytes    uint64   // number of bytes that are currently allocated
 	ages     []uint64 // number of released blocks, by bin of lifetimes
-	elements []uint32 // indices of the data structure's elements
+	elements []uint32 // indices, in Analysis.elements, of the counts for this data structure
 }
 
 // elements counts the accesses to the elements of one structure type in one data structure.
@@ -319,8 +319,8 @@ func (a *Analysis) elementAt(r *accessRole, u *dataUse, object, block uint32, ad
 	return base, r.elements
 }
 
-// elementsOf returns an index in a.elements: the counts for elements of the given structure type in
-// a data structure. It creates the counts if necessary.
+// elementsOf returns the index, in a.elements, of the counts for the elements of the given
+// structure type in a data structure. It creates the counts if necessary.
 func (a *Analysis) elementsOf(u *dataUse, object, structure uint32) uint32 {
 	for _, n := range u.elements {
 		if a.elements[n].structure == structure {

@@ -402,7 +402,7 @@ func Separate(l *answers.Loops, n *loops.Nest, fuse change.Fuse) bool {
 	return len(first) > 0 && len(second) > 0 && !shared || hasRegionBorder(a.Body) || hasRegionBorder(b.Body)
 }
 
-// functionsOf returns the functions whose references occur among items.
+// functionsOf returns the functions whose references occur in the given items.
 func functionsOf(l *answers.Loops, items []loops.Item) (names []string) {
 	for i := range items {
 		switch it := &items[i]; {

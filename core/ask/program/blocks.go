@@ -300,7 +300,7 @@ func parameterValues(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, 
 	return values, nil
 }
 
-// setEntries sets how often each function is called from outside the program.
+// setEntries sets the number of calls of each function from outside the program.
 func setEntries(s *blocks.System, p *trace.Program, q ask.Question) error {
 	if !q.Given("enter") {
 		s.EnterMain()

@@ -151,8 +151,8 @@ type fitter struct {
 	known     map[string]Law
 }
 
-// support is a choice of monomials. It contains the inverse of the matrix of the monomials' values
-// in as many runs as there are monomials.
+// support is a choice of monomials. It contains the inverse of a square matrix: the values of the
+// monomials in as many runs as there are monomials.
 type support struct {
 	of      []int // indices of the chosen monomials
 	points  []int // indices of the runs that determine the coefficients

@@ -125,7 +125,8 @@ func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	return nil
 }
 
-// lawOf returns the law of a number. The function value returns the number in each run.
+// lawOf returns the law of a number that is known in each run. The function value returns the
+// number in the given run.
 func (p *Program) lawOf(value func(run int) uint64) Law {
 	values := make([]uint64, len(p.runs))
 	for i := range values {

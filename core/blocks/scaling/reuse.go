@@ -108,8 +108,8 @@ func (f *fitter) reuseLaws(of []*memory.Profile) *classLaws {
 	return c
 }
 
-// gaps lists the factors that may separate two classes of distances. Each factor is at least as
-// wide as a bin of distances.
+// gaps lists the factors that may separate two classes of distances. Each factor is at least the
+// ratio between the ends of a bin of distances.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
 const maxClasses = 24

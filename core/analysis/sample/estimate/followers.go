@@ -69,9 +69,9 @@ type sampledLineSize struct {
 	of      *sampledAnalyses
 	bytes   uint32
 	shift   uint
-	bySite  *siteSampler          // nil: not requested, or for a different line size
+	bySite  *siteSampler          // nil: not requested, or requested for a different line size
 	threads *threads              // nil: not requested
-	talk    *sampledCommunication // nil: not requested, or for a different line size
+	talk    *sampledCommunication // nil: not requested, or requested for a different line size
 
 	siteCores *siteCores // nil: sites or threads are not requested, or there is only one core
 	without   bool       // the field siteCores remains nil

@@ -98,7 +98,7 @@ func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) 
 
 const someSamples = 8 // number of samples of the whole run that are added to each window
 
-// windowRows distributes the accesses beyond the front of each window over the bins. windowRows
+// windowRows distributes, for each window, the accesses beyond the front over the bins. windowRows
 // uses the proportions of the window's samples, combined with the proportions of all samples of the
 // run (pooled), which have a small weight.
 func (s *lineSize) windowRows(pooled *estimate) profile.Windows {

@@ -14,7 +14,7 @@ const (
 	chunk    = 512            // number of accesses that are scanned before the queued accesses are processed; a power of two
 	passed   = stack.Cold - 1 // stands for the distance of an access that is not in the sample
 	farthest = passed - 1     // largest distance
-	groups   = 16             // number of groups of the sample; the confidence intervals are computed from the variance between them; a power of two
+	groups   = 16             // number of groups of the sample; the confidence intervals are computed from the variance between the groups; a power of two
 )
 
 // hashLine hashes a line with the finaliser of SplitMix64 (Steele, Lea and Flood, 2014). A line is

@@ -246,8 +246,9 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 // The fronts of both stacks are exact. No line is deeper on the coherent stack than on the private
 // stack, so a line that is only in the private front has been invalidated. Both fronts are equal
 // until a line is invalidated. For sampled lines beyond the front, the distance on the coherent
-// stack is estimated from the distance on the private stack, multiplied by the ratio of these two
-// distances among the sampled lines.
+// stack is estimated: it is the distance on the private stack, multiplied by the number of sampled
+// lines above the line on the coherent stack, and divided by the number of sampled lines above the
+// line on the private stack.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, evicted trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {

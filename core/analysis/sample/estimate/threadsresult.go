@@ -132,7 +132,7 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 		lines += m.Cold
 		r.Members, budgets = append(r.Members, m), append(budgets, b)
 	}
-	for k := range r.Members { // as far as accesses remain, raise the number of lines to the lower bound
+	for k := range r.Members { // raise the number of lines to its lower bound, as far as the remaining accesses allow
 		n := min(w.least-min(lines, w.least), budgets[k].left)
 		r.Members[k].Cold += n
 		lines += n

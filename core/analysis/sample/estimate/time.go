@@ -32,12 +32,12 @@ type timeSampler struct {
 	filter  [1 << 8]uint64 // bit set of the hashes of all watched lines; it may also contain hashes of lines that are no longer watched
 	// all young samples and some older samples, in the order of their beginnings
 	young  []watching
-	recent *stack.Exact  // stack of all lines accessed since the first of these samples began; nil: no sample is young
-	old    *sampledOrder // stack of one in 1 << oldBits of the lines accessed since the first open sample began
+	recent *stack.Exact  // stack of all lines accessed since the first sample in young began; nil: no sample is young
+	old    *sampledOrder // stack of the lines accessed since the first open sample began; it contains only one in 1 << oldBits of these lines
 
 	analysed, samples uint64
-	// number of samples that have ended, and number of those that were no longer young, by
-	// profile.DistanceBin
+	// for each bin of profile.DistanceBin: the number of samples that have ended, and the number of
+	// samples that ended when they were no longer young
 	ends, oldEnds [profile.WindowBins]uint64
 	distances     [chunk]uint32
 	one           counts // counts of a single access
