@@ -290,8 +290,8 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 	return whole, joined, err
 }
 
-// runToEnd calls Step until Step or onProgress returns an error, which is io.EOF at the end of the
-// trace. runToEnd calls onProgress between two steps.
+// runToEnd calls Step until Step or onProgress returns an error. At the end of the trace, Step
+// returns io.EOF. runToEnd calls onProgress between two steps.
 func runToEnd(r *Runner, onProgress func(Progress) error) error {
 	for {
 		err := r.Step()

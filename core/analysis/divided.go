@@ -105,8 +105,8 @@ const (
 	mostStretch  = 1 << 26
 	lastStretch  = 1 << 29 // maximum length of a segment if joining is expensive
 
-	// maximum length of a segment with loop compression, which processes all records of a segment
-	// in a single step
+	// maximum length of a segment if loops are compressed: loop compression processes all records
+	// of a segment in a single step
 	foldedStretch = 1 << 22
 
 	readingShare = 0.25 // time for reading and loop compression, relative to the time of the live analyses

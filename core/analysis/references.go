@@ -10,7 +10,7 @@ type referenceExtractor struct {
 	copied     *trace.Batch // copy of the references of a batch with events
 }
 
-// extract returns the references of a batch, which may contain events only if mixed is true.
+// extract returns the references of a batch. The batch may contain events only if mixed is true.
 func (r *referenceExtractor) extract(part *trace.Batch, mixed bool) *trace.Batch {
 	if !mixed {
 		into := part.View(&r.view, 0, part.Len())

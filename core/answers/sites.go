@@ -239,7 +239,8 @@ const (
 
 func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 
-// levelName returns the name of a level, which is also the prefix of the keys of its columns.
+// levelName returns the name of a level. The name is also the prefix of the keys of the level's
+// columns.
 func (s *Sites) levelName(n int) string { return s.Levels[n].Level.Cache.Name }
 
 func (s *Sites) columns() []siteColumn {

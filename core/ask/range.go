@@ -42,7 +42,7 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 }
 
 // parseEnd parses one end of a range: a number of references, or a share of the run's references.
-// If the text is empty, it returns the default value, which is the parameter end.
+// If the text is empty, it returns the default value, the parameter end.
 func (r *Run) parseEnd(text string, end float64) (n float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -142,7 +142,8 @@ func missingIf(lacking func(*profile.Profile) bool, why string) func(*profile.Pr
 	}
 }
 
-// alwaysNeeds returns a function for Verb.Needs that returns the same analyses for every question.
+// alwaysNeeds returns a function for Verb.Needs. This function returns the given analyses for every
+// question.
 func alwaysNeeds(a analysis.Analyses) func(Question) analysis.Analyses {
 	return func(Question) analysis.Analyses { return a }
 }

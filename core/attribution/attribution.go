@@ -213,7 +213,7 @@ func (b *binning) add(counts []profile.BinCount) {
 type accesses struct {
 	certain uint64 // number of accesses that miss in every cache
 	bins    []profile.BinCount
-	lost    []profile.BinCount // accesses to invalidated lines, which are included in the certain misses
+	lost    []profile.BinCount // accesses to invalidated lines; the certain misses include these accesses
 }
 
 // item is a site, a data object or a call path.

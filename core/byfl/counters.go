@@ -207,8 +207,8 @@ func (s *file) readMix(t *Table, row []Cell) {
 	}
 }
 
-// readVector adds up vector operations with the same number and type of elements. Byfl lists these
-// operations separately for each function.
+// readVector adds up vector operations that have equal numbers and types of elements. Byfl lists
+// these operations separately for each function.
 func (s *file) readVector(t *Table, row []Cell) {
 	small := func(column string) uint32 { return uint32(min(t.number(row, column), 1<<32-1)) }
 	v := profile.Tally{

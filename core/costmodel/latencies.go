@@ -12,9 +12,9 @@ import (
 // Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
 	firstLevel = 4 // latency of the first level, in cycles
-	// nextLevel is the ratio between the latency of a cache and the latency of the level above. With 4
-	// cycles in the first level, the second level takes 14 cycles and the third level 49 cycles, which
-	// is close to Zen 4 (4, 14 and 50 cycles).
+	// nextLevel is the ratio between the latency of a cache and the latency of the level above.
+	// With 4 cycles in the first level, the second level takes 14 cycles and the third level 49
+	// cycles. These latencies are close to the latencies of Zen 4 (4, 14 and 50 cycles).
 	nextLevel = 3.5
 	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles if
 	// it is unknown. In the presets, the latency of memory is 80 to 140 ns, or 120 to 440 cycles.

@@ -184,8 +184,8 @@ func (s *sharedLine) recordReference(r *reference) (from source, miss bool) {
 	return s.cell.recordReference(r), miss
 }
 
-// tally counts the coherence misses of false events with the same key. Dubois et al. (1993) call
-// such misses useless misses.
+// tally counts, for one key, the coherence misses of false events. Dubois et al. (1993) call such
+// misses useless misses.
 type tally struct {
 	tallyKey
 	next   uint32 // next tally of the line; 0: none

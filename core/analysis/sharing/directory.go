@@ -28,7 +28,7 @@ type found struct {
 type tablePart struct {
 	slots []entry
 	used  int
-	limit int // the part grows when this number of slots, which is 70 %, is in use
+	limit int // the part grows when this number of slots (70 %) is in use
 }
 
 type entry struct {

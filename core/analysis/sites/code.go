@@ -44,7 +44,7 @@ type site struct {
 // hint describes the object to which a site refers, as far as the code shows it.
 type hint struct {
 	local    bool // the object is the local variable with this name
-	global   bool // the object is the global variable with this name, unless the address belongs to another object
+	global   bool // the object is the global variable with this name, unless the address lies in another object
 	function string
 	name     string
 }

@@ -248,7 +248,8 @@ func (l *lines) endStay(at, capacity int) {
 	u.BytesUsed += count(mask)
 }
 
-// bitsOf returns a mask with the bits [from, end) set, which must be at most 64 bits.
+// bitsOf returns a mask in which the bits [from, end) are set. The range must contain at most 64
+// bits.
 func bitsOf(from, end uint64) uint64 { return ^uint64(0) >> ((64 - (end - from)) & 63) << (from & 63) }
 
 // setBits sets the bits [from, end) of a mask.

@@ -386,7 +386,7 @@ func (g *wordCache) object(addr trace.Addr) uint32 {
 	return uint32(g.pages[page][addr>>granuleBits%pageGranules])
 }
 
-// cacheObject caches the object of the word at an address, which lies in the given block.
+// cacheObject caches the object of the word at an address. The address must lie in the given block.
 func (g *wordCache) cacheObject(addr trace.Addr, in block, of uint32) {
 	first := addr &^ (1<<granuleBits - 1)
 	if in.bytes >= smallBlock || of >= mostObjects || first < in.from || first+1<<granuleBits > in.from+in.bytes {

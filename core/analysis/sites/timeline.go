@@ -388,8 +388,8 @@ func (n *nextTimeline) joinCores(f *stateCoder, depths, lostAt []uint32, firsts 
 	n.addSegment(f, stack, profile.TimeFound)
 	c, at := f.a.cores, 0
 	for i, counts := range n.of.Windows {
-		// number of first touches in this window, which follow the first touches of earlier windows
-		// in the lists
+		// number of first touches in this window; in the lists, they follow the first touches in
+		// earlier windows
 		cold := uint64(0)
 		for _, k := range counts {
 			if k.Key.Part() == profile.TimeSite && k.Key.Stack() == stack && k.Key.Bin() == profile.ColdSiteBin {

@@ -109,7 +109,7 @@ func (s *sampledLineSize) continueSites() {
 	s.threads.sites = s.siteCores
 }
 
-// siteWeighing returns the weighing for sites, which covers the stacks of all cores.
+// siteWeighing returns the weighing for sites. This weighing covers the stacks of all cores.
 func (t *threads) siteWeighing() weighing {
 	accesses, samples := uint64(0), uint64(0)
 	for _, c := range t.cores {

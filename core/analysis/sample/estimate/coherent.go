@@ -10,9 +10,8 @@ import (
 
 const hole = noLine - 1 // marks the position of a line that a store by another core has invalidated
 
-// holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly.
-// holedFront contains lines, and holes in place of lines that stores by other cores have
-// invalidated.
+// holedFront tracks the top of a core's coherent stack exactly (MODELS §6.4). holedFront contains
+// lines, and holes in place of lines that stores by other cores have invalidated.
 type holedFront front
 
 // access moves a line to the top. The results are the line's previous depth, or frontLines if the

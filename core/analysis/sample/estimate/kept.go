@@ -61,9 +61,9 @@ func (s *sampledLineSize) code(c *codec.Coder, p *profile.Profile) error {
 	return nil
 }
 
-// describe adds a description of the sample if the run has no sampled locality analysis, which
-// would otherwise add it. The stack of the first domain contains the same lines as the stack of a
-// sampled locality analysis.
+// describe adds a description of the sample. It is called if the run has no sampled locality
+// analysis; otherwise, that analysis adds the description. The stack of the first domain contains
+// the same lines as the stack of a sampled locality analysis.
 func (k *sampledAnalyses) describe(p *profile.Profile) {
 	p.Sampled = sampledOf(k.options)
 	p.Sampled.Read = p.Totals.AllReferences()

@@ -392,7 +392,7 @@ func (t *threads) depth(core uint8, line trace.Line) uint32 {
 }
 
 // accessTimed performs an access in a sample of single accesses. Each stack has its own samples. A
-// sample ends at the next access to the line by the same core, which is a coherence miss if another
+// sample ends when the same core next accesses the line. This access is a coherence miss if another
 // core has stored to the line.
 func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write bool, known *knownLine, group int) {
 	bit := uint64(1) << core
