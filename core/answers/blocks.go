@@ -288,7 +288,8 @@ func (b *Blocks) Instructions(location string) (t report.Table, found bool) {
 	return t, with != nil
 }
 
-// operands lists the instructions whose results an instruction uses, by their numbers in the block.
+// operands lists the instructions whose results the given instruction uses. Each instruction is
+// listed by its number in the block.
 func operands(in *trace.Instr) string {
 	var list []string
 	for _, n := range in.Uses {

@@ -168,7 +168,7 @@ func addOff(x, y profile.FlowOff) profile.FlowOff {
 
 func granuleName(bytes uint32) string { return strconv.FormatUint(uint64(bytes), 10) + " bytes" }
 
-// threadNumber returns a thread's number as text, because it is a name and not a count.
+// threadNumber returns a thread's number as text, because the number is a name and not a count.
 func threadNumber(n uint32) report.Value { return report.TextOf(strconv.FormatUint(uint64(n), 10)) }
 
 // Matrix returns a table of transferred bytes, with a row for each producing thread and a column

@@ -136,8 +136,8 @@ func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 }
 
 // sharedCores returns a warning if threads share a core because there are more threads than cores.
-// Each group of threads that the user specified occupies a core, even if its threads do not occur
-// in the trace.
+// Each group of threads that the user specified occupies a core, even if no thread of the group
+// occurs in the trace.
 func (r *Run) sharedCores() []string {
 	p := r.Profile
 	groups, _ := analysis.ParseGroups("cores", r.Cores)

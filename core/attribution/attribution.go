@@ -94,7 +94,7 @@ type Ranker struct {
 	paths       []item // call paths, if the profile contains call paths
 	asker       *hierarchy.Asker
 	whole       stack    // stack of the whole trace, as if all threads ran on one core
-	coherent    *stack   // sum of the coherent stacks of all cores; nil if the profile does not contain them by site
+	coherent    *stack   // sum of the coherent stacks of all cores; nil if the profile does not contain these stacks by site
 	invalidated *binning // stack depths at which lines of the coherent stacks were invalidated, or nil
 
 	estimated bool // whether the bins are estimated from a sample of lines

@@ -546,8 +546,8 @@ func (v *solver) boundErrors(k *component) {
 	}
 }
 
-// addResults adds the counts of a component to the solution, and its calls to the entries of other
-// components.
+// addResults adds the counts of a component to the solution, and adds the component's calls to the
+// entries of other components.
 func (v *solver) addResults(k *component, whole bool) {
 	c := v.c
 	for i, f := range k.functions {

@@ -90,7 +90,8 @@ func (s *System) appendBlock(dst []byte, function string, b int) []byte {
 	return dst
 }
 
-// appendBranch appends the name of the branch at the end of a block, if it has several successors.
+// appendBranch appends the name of the branch at the end of a block, if the block has several
+// successors.
 func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	k := &s.program.Blocks[b]
 	if !s.hasSeveralSuccessors(b) && (s.leaves[b] == 0 || len(k.Successors) == 0) {

@@ -16,8 +16,9 @@ const (
 	// With 4 cycles in the first level, the second level takes 14 cycles and the third level 49
 	// cycles. These latencies are close to the latencies of Zen 4 (4, 14 and 50 cycles).
 	nextLevel = 3.5
-	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles if
-	// it is unknown. In the presets, the latency of memory is 80 to 140 ns, or 120 to 440 cycles.
+	// memoryNanoseconds is the latency of memory if the clock frequency is known. memoryCycles is
+	// the latency of memory if the clock frequency is unknown. In the presets, the latency of
+	// memory is 80 to 140 ns, or 120 to 440 cycles.
 	memoryNanoseconds = 100
 	memoryCycles      = 300
 	// leastMemory is the minimum ratio between the latency of memory and the latency of the last

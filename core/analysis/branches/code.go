@@ -21,9 +21,10 @@ type code struct {
 	// the number of the called function's name, or 0 if there is no such name.
 	nameOf, calls []uint32
 	// bySite is true if an entry of a block is detected by the first load, store or modify of the
-	// block. blockOfFirst maps the site of a block's first reference to the block, and every other
-	// site to 0. bareBlocks maps a block without references to its own number, and every other
-	// block to 0. zeros contains only zeros, and is as long as the longer of these two maps.
+	// block. blockOfFirst contains, for each site: the block in which this site makes the first
+	// reference; 0: no block. bareBlocks contains, for each block: the number of the block if the
+	// block makes no references, otherwise 0. zeros contains only zeros, and is as long as the
+	// longer one of blockOfFirst and bareBlocks.
 	bySite                          bool
 	blockOfFirst, bareBlocks, zeros []uint32
 }

@@ -165,7 +165,7 @@ func (f *stateCoder) pair(v *uint32) {
 	}
 }
 
-// walk is the state of a walk, which consists of the references of one site in one thread.
+// walk is the state of a walk: the sequence of references that one site makes in one thread.
 type walk struct {
 	slot  uint32
 	at    stride

@@ -200,7 +200,7 @@ func (u *dataUse) nameCells(r *attribution.Row) []report.Value {
 	return []report.Value{report.TextOf(answers.ObjectName(o, u.Readable)), report.TextOf(o.Kind.String()), report.TextOf(function), report.TextOf(r.File)}
 }
 
-// utilisation returns the measured line utilisation in the first of the measured caches.
+// utilisation returns the line utilisation in the first cache for which it was measured.
 func (u *dataUse) utilisation(r *attribution.Row) report.Value {
 	if len(r.Used) == 0 || r.Used[0].Fetched == 0 {
 		return report.None()

@@ -77,8 +77,8 @@ func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	return p, nil
 }
 
-// openModels opens the models of a run, with its module if there is one, or of a module without a
-// run.
+// openModels opens the models of a run, together with the run's module if there is one. If there is
+// no run, it opens the models of a module.
 func openModels(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
 	name, text := r.Name, r.Module
 	if r.Module == nil {

@@ -529,9 +529,9 @@ type predictedSite struct {
 	accesses, cold uint64
 }
 
-// addTo adds the predicted accesses of a site to its profile r, and to the statistics for its kind
-// of access. It rounds the numbers of accesses to integers without changing their sum. All
-// distances are less than the number of lines.
+// addTo adds the predicted accesses of a site to the site's profile r, and to the statistics for
+// the site's kind of access. It rounds the numbers of accesses to integers without changing their
+// sum. All distances are less than the number of lines.
 func (d *predictedSite) addTo(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold
