@@ -182,7 +182,8 @@ func (p *htmlBuffer) hierarchy(of *profile.Profile, asked *Question) {
 	}
 }
 
-// methodText describes how the misses of a level were computed, for each method.
+// methodText contains, for each method, a phrase that describes how the misses of a level were
+// computed.
 var methodText = map[hierarchy.Method]string{
 	hierarchy.Exact:              "from the histogram of stack distances, from the set table, or counted with the sites.",
 	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated a line on every write miss.",

@@ -218,8 +218,8 @@ func (w *callgrind) writeName(key, name string, numbers map[string]int) {
 }
 
 // writeCosts writes the costs by module, file, function and line. If call paths are known, each
-// function is listed in the file that defines it, even if some of its lines are in other files,
-// such as inlined code.
+// function is listed in the file that defines it, even if some lines, such as inlined code, are in
+// other files.
 func (w *callgrind) writeCosts(s *Sheet) {
 	order := make([]Entry, len(s.Entries))
 	files := map[string]string{} // for each function: the file that defines it

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// divideByPath divides the entries by call path. The totals of each path and of each source
-// location remain unchanged. If a function has several paths, the profile does not contain the
-// references of each line on each path. Therefore, all lines of the function are divided in the
-// same proportions.
+// divideByPath splits each entry into separate entries for the call paths. The totals of each path
+// and of each source location remain unchanged. If a function has several paths, the profile does
+// not contain the references of each line on each path. Therefore, the counts of all lines of the
+// function are divided in the same proportions.
 func (s *Sheet) divideByPath(of *Places) {
 	c := answers.NewCalls(of.Profile, of.Levels, of.Name)
 	s.Calls = c
@@ -222,8 +222,9 @@ func (s *Sheet) frameOf(path int) frame {
 type callEdge struct{ from, to int } // each function is represented by its first path
 
 // callEdges returns the edges of the call graph, with the number of calls and the inclusive counts
-// (the counts of the callee and of all functions that it calls). If a recursive call is nested in a
-// call of the same edge, its counts are not added, because the outer call already includes them.
+// (the counts of the callee and of all functions that it calls). If a recursive call occurs within
+// another call of the same edge, its counts are not added, because the counts of the outer call
+// already include them.
 func (s *Sheet) callEdges() (order []callEdge, calls map[callEdge]uint64, counts map[callEdge][]uint64) {
 	c := s.Calls
 	first, of := map[string]int{}, make([]int, len(c.Paths))

@@ -158,7 +158,7 @@ func (p *htmlBuffer) drawHistogram(counts *profile.Histogram, c *profile.Curve) 
 		tall := (bottom - top) * float64(n) / float64(max(most, 1))
 		x := left + (float64(k)+0.5)*slot
 		p.appendMarkup("<rect class=\"", class, "\" x=\"", coordinate(x-0.4*slot), "\" y=\"", coordinate(bottom-tall), "\" width=\"", coordinate(0.8*slot), "\" height=\"", coordinate(tall), "\"/>\n")
-		if slot > 6.5*letterWidth { // if the bars are narrower, only the table contains these numbers
+		if slot > 6.5*letterWidth { // narrower bars have no labels, but the table contains all percentages
 			p.text("axis", "middle", x, bottom-tall-6, percent(float64(n)/float64(c.Accesses)))
 		}
 		if long {

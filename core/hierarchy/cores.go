@@ -18,7 +18,7 @@ type Share struct {
 type stackKey struct {
 	lineBytes    uint32
 	kind         stackKind
-	domain, core int // 0 if stacks of this kind do not belong to a domain or core
+	domain, core int // a field is 0 if it does not apply to stacks of this kind
 }
 
 type stackKind uint8
@@ -362,8 +362,8 @@ func lastShared(h Hierarchy) int {
 	return -1
 }
 
-// parts divides the last shared level into one cache for each core. If there are no shares, it
-// returns nil.
+// parts divides the last shared level into one cache for each core. If the slice "shares" is empty,
+// it returns nil.
 func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil

@@ -226,11 +226,11 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	return nil
 }
 
-// combineAbove combines level i and all levels above it into a single cache if they behave like
-// a single cache. They do if they are exclusive LRU caches with equal numbers of sets and the
-// same choice of sets: each exclusive level receives the lines that the level above evicts, so
-// the combined levels contain the most recently used lines of each set. Otherwise, combineAbove
-// returns level i and false.
+// combineAbove combines level i and all levels above it into a single cache if they behave like a
+// single cache. The levels behave like a single cache if they are exclusive LRU caches that have
+// equal numbers of sets and assign each line to the same set: each exclusive level receives the
+// lines that the level above evicts, so the combined levels contain the most recently used lines of
+// each set. Otherwise, combineAbove returns level i and false.
 func (h *Hierarchy) combineAbove(i int) (Cache, bool) {
 	level := h.Levels[i]
 	if i == 0 {
@@ -263,8 +263,8 @@ func (h *Hierarchy) sameCores(i int) bool {
 	return true
 }
 
-// add appends the prediction for a level to the levels of a core, and adds it to the sum over the
-// cores. A core's misses are at most its accesses to the level.
+// add appends the prediction for a level to the levels of a core, and adds the predicted numbers to
+// the sum over the cores. A core's misses are at most its accesses to the level.
 func (c *OneCore) add(n coreMisses, sum *Level) (coherence float64) {
 	one := CoreLevel{Accesses: n.accesses, Misses: n.misses}
 	if len(c.Levels) > 0 {

@@ -124,8 +124,8 @@ const stepsByRecurrence = 512
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
-// One multiplication updates the subtracted term for the next distance. If a histogram contains
-// nearly all distances, each distance therefore costs only a few operations.
+// One multiplication updates the subtracted term for the next distance. Therefore, if a histogram
+// contains nearly every distance, each distance costs only a few operations.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)
@@ -155,7 +155,7 @@ type chance struct {
 	distance    uint64
 	hit         float64 // the hit probability P(h|Δ)
 	last        float64 // C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1), the probability of exactly A-1 other lines in the set
-	steps       uint64  // number of steps since the fields hit and last were computed directly; 0 if they have not been computed yet
+	steps       uint64  // number of steps since the fields "hit" and "last" were computed directly; 0 if these fields have not been computed yet
 }
 
 func (c *chance) moveTo(distance uint64) {

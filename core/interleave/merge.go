@@ -341,10 +341,11 @@ func (l *lane) refill(b *trace.Batch, base int) (bool, error) {
 	}
 }
 
-// orderBlock orders the rows before the first row of the next block. It orders at most the
-// available rows, and at most room - used rows. The result "over" reports whether the turn
-// certainly ends after these rows. If "over" is false, the next row determines whether the turn
-// ends. If inTurn is true, the turn has begun already, so a BlockEntry in the next row ends it.
+// orderBlock orders the rows before the first row of the next block. It orders only rows that are
+// already in the batch, and no more than room - used rows. The result "over" reports whether the
+// turn certainly ends after these rows. If "over" is false, the next row determines whether the
+// turn ends. If inTurn is true, the turn has begun already, so a BlockEntry in the next row ends
+// it.
 func (l *lane) orderBlock(used, room int, inTurn bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)

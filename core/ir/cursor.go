@@ -175,8 +175,8 @@ func (c *cursor) readList(end byte, item func()) {
 	}
 }
 
-// groupEnd returns the end of the bracketed text that begins at position from, or -1. groupEnd
-// treats all kinds of brackets alike, because brackets are properly nested in IR text.
+// groupEnd returns the end of the bracketed text that begins at the position "from", or -1.
+// groupEnd treats all kinds of brackets alike, because brackets are properly nested in IR text.
 func groupEnd(text string, from int) int {
 	depth := 0
 	for i := from; i < len(text); i++ {

@@ -17,7 +17,7 @@ type emitter struct {
 	local  string // name prefix for local values and labels
 	serial int    // the number in the most recent name
 	word   string // the type of a pointer to a word: "i64*" or "ptr"
-	int    string // the type of an integer of the size of a pointer
+	int    string // the integer type that has the size of a pointer
 	widest uint64 // maximum number of lanes of the function's gathers and scatters
 	need   needs
 
@@ -157,7 +157,8 @@ func (e *emitter) put(parts ...string) {
 	}
 }
 
-// name returns a local name of a block, an alloca, or the function.
+// name returns the local name of an inserted item, such as a label or an alloca. The name consists
+// of the prefix, the kind and the number of the item.
 func (e *emitter) name(kind string, number uint32) string {
 	return "%" + e.local + kind + strconv.FormatUint(uint64(number), 10)
 }

@@ -45,7 +45,7 @@ const undefined = -1 << 30
 type basicBlock struct {
 	label       string // the block's label, as written after %
 	from        int    // position at which the block's text begins, after the line of the label
-	first, last int32  // range of the block's instructions, excluding last
+	first, last int32  // range [first, last) of the block's instructions
 	header      int32  // end of the phis and landing pads, which must remain at the beginning of the block
 }
 
@@ -276,7 +276,7 @@ func (f *function) readBody() *problem {
 	return f.checkEnd(line)
 }
 
-// refuse records why the function can be parsed but not rewritten.
+// refuse records why the function cannot be rewritten, although it can be parsed.
 func (f *function) refuse(why string) {
 	if f.refusal == "" {
 		f.refusal = why

@@ -23,8 +23,8 @@ var linkages = map[string]bool{
 	"available_externally": false, "appending": false,
 }
 
-// globalLine reads a line that begins with @: a variable, an alias or an ifunc. globalLine ignores
-// other lines.
+// globalLine reads a line that begins with @. It records the variables that the module defines, the
+// line of llvm.used, and the resolvers of ifuncs.
 func (m *module) globalLine(e extent) {
 	c := cursor{text: m.in(e), at: 1}
 	g := global{name: c.readName(), debug: -1, address: true}

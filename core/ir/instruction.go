@@ -51,7 +51,7 @@ type inst struct {
 	refs, refsEnd int32 // range in function.refs
 	call          *call
 	access        *datatype // the type that a load or store reads or writes
-	address       operand   // address of a load or store, or base of another instruction that addresses an object
+	address       operand   // address of a load or store; the base address for other instructions, such as getelementptr
 	atomic        bool
 	volatile      bool
 	contract      bool   // whether a product and a sum may be fused into a single operation
@@ -348,7 +348,7 @@ func isValueWord(word string) bool {
 	return false
 }
 
-// readValue reads a value. The result id is -1 unless the value is local.
+// readValue reads a value. The result "id" is -1 unless the value is local.
 func (r *reader) readValue() (text string, id int32) {
 	b := r.peek()
 	from := r.at

@@ -22,7 +22,7 @@ type maskedAccess struct {
 	packed    bool    // active lanes are contiguous in memory
 	scattered bool    // each lane has a separate address
 	address   operand // address of the first lane, or a vector of addresses
-	index     operand // vector with the index of each lane, if the field "address" is the base address of all lanes
+	index     operand // vector of the lanes' indices, if the field "address" is a base address that all lanes share
 	scale     operand
 }
 
@@ -182,8 +182,8 @@ func (e *emitter) writeSigns(l *maskedAccess) (typeText, text string) {
 }
 
 // writeLowBits counts the set bits of a mask, and returns a mask in which the same number of low
-// bits are set. It is used for expanding loads and compressing stores, whose active lanes are
-// contiguous in memory.
+// bits are set. This mask describes the references of intrinsics such as expandload and
+// compressstore, whose active lanes are contiguous in memory.
 func (e *emitter) writeLowBits(mask string) string {
 	e.need.ones = true
 	n := e.writeInstruction("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
@@ -211,7 +211,8 @@ func (e *emitter) writeAddresses(l *maskedAccess) string {
 	return list
 }
 
-// laneAddress returns the address of lane i: base + index · scale, or the pointer itself.
+// laneAddress returns the address of lane i: base + index · scale or, if there is no base, element
+// i of the vector of addresses.
 func (e *emitter) laneAddress(l *maskedAccess, base string, i uint64) string {
 	if base == "" {
 		v := e.writeInstruction("extractelement ", l.address.typeText, " ", l.address.text, ", i32 ", decimal(i))

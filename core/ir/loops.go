@@ -140,7 +140,7 @@ func (g *graph) findLoops() loops {
 }
 
 // addBody adds all vertices of the body to the loop with header h. If a vertex already belongs to
-// an inner loop, it adds the outermost loop that contains the vertex instead.
+// an inner loop, addBody instead adds the outermost of the known loops around the vertex.
 func (l *loops) addBody(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {

@@ -13,7 +13,7 @@ import (
 // speculates, it assumes that no other accesses alias.
 type memoryDependences struct {
 	first   int32                   // the first instruction of the piece; writers[0] belongs to this instruction
-	writers []int32                 // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
+	writers []int32                 // by instruction: the store whose value it reads, in the notation of trace.Instr.Uses; or noWriter
 	stores  map[memoryAddress]int32 // the last store to each address, as a number within the piece
 	alike   map[string]int32
 }
@@ -29,7 +29,8 @@ const maxCasts = 16
 // noWriter means that the instruction reads no value that the piece has stored.
 const noWriter = -1
 
-// writer returns, as an operand, the store whose value instruction i reads.
+// writer returns the store whose value instruction i reads, in the notation of trace.Instr.Uses. If
+// there is no such store, writer returns noWriter.
 func (m *memoryDependences) writer(i int32) int32 { return m.writers[i-m.first] }
 
 // followMemory finds the stores whose values a piece's loads read. If a piece is a whole loop, and
@@ -73,8 +74,8 @@ func (p *plan) followMemory(q *piece, loop bool) {
 	}
 }
 
-// followAround finds the stores whose values are loaded in the next iteration, by loads that
-// precede the stores in the loop body.
+// followAround finds loads that read a value from the previous iteration, and the stores that wrote
+// these values. No such store precedes its load in the loop body.
 func (p *plan) followAround(q *piece) {
 	m, f := &p.memory, p.f
 	for i := q.first; i < q.last; i++ {
@@ -113,8 +114,9 @@ func (p *plan) addressOf(in *inst) memoryAddress {
 	return memoryAddress{o.id, ""}
 }
 
-// computation returns the text of an instruction after its result, without metadata. Operands do
-// not change within a piece, so instructions with equal texts have equal results.
+// computation returns the right-hand side of an instruction: the text after the equals sign,
+// without metadata. Operands do not change within a piece, so instructions with equal texts have
+// equal results.
 func (p *plan) computation(i int32) string {
 	in := &p.f.insts[i]
 	from := int(in.from) + len(in.resultName)

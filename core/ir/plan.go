@@ -47,7 +47,7 @@ type plan struct {
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
 	linked     map[loopVariable][]int32 // cached results of linkLoads; may be nil
 
-	returnings []tailReturn // by basic block: the return after its tail call
+	returnings []tailReturn // by basic block: the return after the block's tail call, if the return is in another block
 
 	local   []int32           // by instruction: its number within the piece, or -1 if it produces no code
 	siteOf  []int32           // by instruction: 1 + the index of its first site in sites

@@ -2,10 +2,10 @@ package ir
 
 import "slices"
 
-// A call becomes a jump if the compiler marks it as a tail call and the function does nothing but
-// return after it. Deep recursion then needs no stack space. The jump requires that the return
-// immediately follows the call, so no piece begins after such a call. If the call shares the return
-// with other code, as in
+// If the compiler has marked a call as a tail call, and the function only returns after this call,
+// the code generator replaces the call by a jump. Deep recursion then needs no stack space. The
+// jump requires that the return immediately follows the call, so no piece begins after such a call.
+// If the call shares the return with other code, as in
 //
 //	  %r = tail call i32 @odd(i64 %m)            step of block done
 //	  br label %done                             %r = tail call i32 @odd(i64 %m)

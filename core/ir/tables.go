@@ -194,7 +194,8 @@ func (p *plan) flags(i int32) trace.BlockFlags {
 	return flags
 }
 
-// successors returns the blocks that may follow a piece, in its terminator's order.
+// successors returns the blocks that may follow a piece, in the order of the labels in the
+// terminator.
 func (p *plan) successors(i int32) []uint32 {
 	q := &p.pieces[i]
 	last := &p.f.insts[p.f.blocks[q.basic].last-1]
@@ -362,8 +363,8 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	return list
 }
 
-// isMultiplyAdd reports whether in is a multiply-add intrinsic. The third operand of such an
-// intrinsic is the addend.
+// isMultiplyAdd reports whether an instruction calls a multiply-add intrinsic. The third operand of
+// such an intrinsic is the addend.
 func isMultiplyAdd(in *inst) bool {
 	if in.call == nil || in.call.indirect || in.call.assembly {
 		return false
@@ -419,8 +420,8 @@ func (p *plan) place(s *site) trace.Place {
 // inlined identifies an inlined function by its DISubprogram and by the call that it replaced.
 type inlined struct{ function, at int }
 
-// loopFrame combines a loop, which its header identifies, with a function that contains one of the
-// jumps of the loop.
+// loopFrame combines a loop, which its header identifies, with a function that contains the jump at
+// the end of the loop's header or of a latch.
 type loopFrame struct {
 	header int32
 	inlined

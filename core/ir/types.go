@@ -25,14 +25,14 @@ type datatype struct {
 	text     string // the type's name, which is the same for all compiler versions: every pointer is "ptr"
 	bits     uint64 // number of bits of an integer, float or pointer
 	count    uint64 // number of elements of a vector or array
-	scalable bool   // a vector whose count is known only at run time
+	scalable bool   // a vector whose number of elements is known only at run time
 	elem     *datatype
 	fields   []*datatype
 	packed   bool
 	space    uint32 // address space of a pointer
 
 	bytes, align uint64 // number of bytes that a store writes, and the alignment in arrays and structs
-	sized        bool   // whether bytes and align are known
+	sized        bool   // whether the fields "bytes" and "align" are known
 }
 
 // allocBytes returns the distance between neighbouring elements of an array.
@@ -109,8 +109,8 @@ func (t *types) lookUp(text string) *datatype {
 	return typ
 }
 
-// typeEnd returns the end of the type that begins at position from. If no type begins there,
-// the result equals from.
+// typeEnd returns the end of the type that begins at the position "from". If no type begins there,
+// typeEnd returns this position.
 func typeEnd(text string, from int) int {
 	i := typeBaseEnd(text, from)
 	for i > from && i < len(text) {
@@ -123,8 +123,8 @@ func typeEnd(text string, from int) int {
 	return i
 }
 
-// typeBaseEnd returns the end of the type, without suffixes, that begins at position from. If
-// no type begins there, the result equals from.
+// typeBaseEnd returns the end of the type, without suffixes, that begins at the position "from". If
+// no type begins there, typeBaseEnd returns this position.
 func typeBaseEnd(text string, from int) int {
 	i := from
 	if i >= len(text) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/ppt/hardware"
 )
 
-// pptFile maps the names that a hardware file assigns to their values.
+// pptFile maps each name that a hardware file defines to the value of this name.
 type pptFile map[string]hardware.Value
 
 func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
