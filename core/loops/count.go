@@ -144,7 +144,7 @@ func (c *counter) node(id uint32, p []uint64) (sum count) {
 	known := trips
 	if terms := uint64(s.height); terms < trips && c.neverNegative(s, p) {
 		known = terms
-		c.left -= s.height * s.height * s.height / 8 // the work of sumOf
+		c.left -= s.height * s.height * s.height / 8 // approximate work of the call of sumOf
 	}
 	cur := slices.Clone(p[1:])
 	var first []count

@@ -210,7 +210,7 @@ func (r *decoder) readStream() (s stream) {
 // readRows reads the records of the plain form, and adds a node for each record.
 func (r *decoder) readRows() {
 	t := r.tree
-	var shapes []uint32 // shape of the leaf of each reference
+	var shapes []uint32 // for each reference: the shape of its leaf
 	for left := r.readCount("number of records"); left > 0 && r.err == nil; {
 		ref := r.uv()
 		if most := uint64(min(r.met+1, len(t.refs))); ref >= most {
@@ -235,7 +235,8 @@ func (r *decoder) readRows() {
 func (r *decoder) readNodes() {
 	r.wild += maxWildPerByte * uint64(len(r.data))
 	n := r.uv()
-	// Each node takes at least one byte, or one address in a list.
+	// Each node takes at least one byte: a wild leaf takes it in the list of its addresses, and any
+	// other node takes it in its parameters.
 	if most := uint64(len(r.data)); n > most {
 		r.fail("number of nodes", n, "at most "+decimal(most)+", the number of bytes")
 	}

@@ -30,10 +30,10 @@ const (
 )
 
 const (
-	takeOther  = 0 // the last shape other than the predicted shape that followed the previous node's shape, or the end of the tree
+	takeOther  = 0 // the shape in shapePredictor.other, or the end of the tree
 	takeNew    = 1 // a new shape, whose definition follows
-	takeNumber = 1 // takeNumber + the number of the shape, which is at least 1
-	maxInToken = 3 // maximum number of predicted nodes in the first number of a token; if it is reached, the number of further predicted nodes follows
+	takeNumber = 1 // takeNumber + n represents the shape with the number n, which is at least 1
+	maxInToken = 3 // maximum number of predicted nodes in the first number of a token; if this maximum is reached, a second number contains the remaining predicted nodes
 )
 
 // appendFolded appends the tree as loops and leaves.
@@ -340,9 +340,9 @@ func (t *Tree) Append(dst []byte) []byte {
 
 // plainTakes reports whether the plain form certainly takes at least the given number of bytes. It
 // computes a lower bound without expanding the tree. The bound includes one byte for each record,
-// and two bytes for each run of leaves or loops over leaves. It also includes the address
-// differences between successive wild records of a reference, unless a tame record lies between
-// them.
+// and two bytes for each run of records that begins at a top-level leaf or in a top-level loop
+// without inner loops. It also includes the address differences between successive wild records of
+// a reference, unless a tame record lies between them.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}

@@ -16,13 +16,13 @@ type Folder struct {
 	tree   *Tree
 	window int
 
-	nodes  []node   // window <= len(nodes) <= 2*window, after the first window nodes
+	nodes  []node   // unfinished nodes; if there are more than 2*window, all but the most recent ones are finished
 	list   []uint32 // shape of each node, stored separately because shapes are read most often
 	params []uint64
 	base   int      // number of finished nodes before the window
 	ends   []uint32 // by slot: 1 + the number of the last node in this slot, which may already be finished
-	// by sequence length n: a node whose shape differs from the shape of the node n nodes earlier;
-	// see merge
+	// by sequence length n: the number of a node whose shape differed from the shape n nodes
+	// earlier when merge last compared two sequences of n nodes
 	unlike []uint32
 	loops  []loopAt
 	used   []bool // the result of isUsed for each shape
@@ -41,7 +41,7 @@ type Folder struct {
 	calls      callTracker
 	places     []referenceState      // state of each reference
 	habits     []habit               // by reference: habit in the context of its first record
-	others     []habit               // habits of references in other contexts
+	others     []habit               // habits of references in contexts other than the contexts of their first records
 	contexts   map[inContext]uint32  // index of each habit in the slice "others"
 	nearOthers [1 << nearBits]uint32 // by hash of reference and context: an index in the slice "others"
 
@@ -61,18 +61,19 @@ type Folder struct {
 type node struct {
 	at   int    // index of the node's first parameter
 	prev uint32 // 1 + the number of the previous node in the same slot, which may already be finished
-	// hash of the shapes of this node and the chained - 1 nodes before it
+	// hash of the shapes of this node and of the nodes before it; the constant "chained" is the
+	// number of these shapes
 	slot uint32
 }
 
 type loopAt struct {
 	number int
-	next   int // number of the node after the nodes that may be a further iteration of the loop
+	next   int // the nodes from number+1 to next-1 may be a further iteration of the loop
 }
 
 const (
 	maxAgain   = 256 // maximum number of records of an unfinished iteration that are replayed
-	candidates = 4   // maximum number of candidates (nodes in one slot, or loops) that are compared with the end of the list
+	candidates = 4   // maximum number of earlier nodes in one slot, or of earlier loops, that are compared with the end of the list
 	chained    = 3   // number of nodes whose shapes determine the slot of a node
 	slotBits   = 12
 	nearBits   = 8

@@ -30,7 +30,7 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	if rows, err := to.count(maxCounted); err == nil {
 		to.rows, to.bodies = rows.saturated(), rows.bodies
 	} else {
-		to.rows, to.bodies = t.rows, t.bodies // the counts of t are upper bounds
+		to.rows, to.bodies = t.rows, t.bodies // the counts of the tree t are upper bounds
 	}
 	return to
 }

@@ -101,8 +101,8 @@ func isIteration(s *shape, a, b []uint64) bool {
 	return true
 }
 
-// merge turns equal sequences at the end of the list into a loop. First, it tries short sequences:
-// fewer nodes than the constant "chained". Then it tries longer sequences, whose length is the
+// merge turns equal sequences at the end of the list into a loop. First, it tries sequences that
+// are shorter than the constant "chained". Then it tries longer sequences, whose length is the
 // distance from the last node to an earlier node in the same slot. Almost all longer sequences
 // differ, usually in the same node as in the last comparison, so merge compares this node first.
 func (f *Folder) merge() bool {

@@ -132,9 +132,9 @@ func (f *Folder) recordRows(c *rows, first, end int) {
 	}
 }
 
-// compareRows compares the rows from i to end with the rows one period earlier. It compares all
-// columns except the address. It returns the index of the first row that differs. If no row
-// differs, the result is end.
+// compareRows compares the rows [i, end) with the rows one period earlier. It compares all columns
+// except the address. It returns the index of the first row that differs. If no row differs, it
+// returns the parameter "end".
 func (c *rows) compareRows(i, end, period int) int {
 	end = compareColumn(c.Site, i, end, period)
 	end = compareColumn(c.Kind, i, end, period)

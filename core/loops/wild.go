@@ -24,7 +24,7 @@ func (s *stream) add(addr trace.Addr) {
 	s.count++
 }
 
-// extendRange extends the range from least to most so that it includes addr.
+// extendRange extends the address range [s.least, s.most] so that it includes addr.
 func (s *stream) extendRange(addr trace.Addr) {
 	if s.count == 0 {
 		s.least, s.most = addr, addr
@@ -59,7 +59,7 @@ func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 func varint(b []byte) (delta uint64, n int) {
 	if len(b) >= 8 {
 		v := binary.LittleEndian.Uint64(b)
-		if last := ^v & 0x8080808080808080; last != 0 { // the top bits of all bytes that are the last byte of a number
+		if last := ^v & 0x8080808080808080; last != 0 { // the top bit of each byte that is the last byte of a number
 			n = bits.TrailingZeros64(last)>>3 + 1
 			v &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7f
 			v = v&0x007f007f007f007f | v&0x7f007f007f007f00>>1
@@ -93,7 +93,8 @@ type inContext struct{ ref, context uint32 }
 
 // referenceState contains the data about a reference that does not depend on the context.
 type referenceState struct {
-	// the reference whose unpredicted row last followed an unpredicted row of this reference
+	// considering only unpredicted rows: the reference of the row that most recently came directly
+	// after a row of this reference
 	follower uint32
 	leaf     [2]uint32 // 1 + the shape of the reference's tame leaves, and 1 + the shape of its wild leaves; 0 if there are no such leaves yet
 }
@@ -171,10 +172,11 @@ func (s *stream) join(other *stream) {
 // because the addresses of a function with many callers are regular only within each caller.
 //
 // The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin, but ignores
-// recursion: if a function is already on the stack, a further call has the context of its first
-// call, regardless of the calls in between. Otherwise, each level of a recursion, and each path to
-// this level, would have a separate context. If an exception or longjmp leaves a function, the
-// function stays on the stack. This is harmless, because contexts affect only the size of the tree.
+// recursion: if a function is already on the stack, a further call of this function has the same
+// context as its first call, regardless of the calls in between. Otherwise, each level of a
+// recursion, and each path to this level, would have a separate context. If an exception or longjmp
+// leaves a function, the function stays on the stack. This is harmless, because contexts affect
+// only the size of the tree.
 type callTracker struct {
 	threads  map[uint32]*stack
 	thread   uint32 // thread of the last row

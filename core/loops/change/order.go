@@ -237,9 +237,9 @@ type tiling struct {
 }
 
 // tileLoops returns the items that replace loop i of the nest and the loops inside it. The slice
-// "tiled" lists the loops before i that are divided into tiles. The slices "first" and "trips"
-// contain, for each loop before i, the first iteration of the tile and the trip count within the
-// tile.
+// "tiled" lists the loops before loop i that are divided into tiles. The slices "first" and "trips"
+// contain, for each loop before loop i, the first iteration of the tile and the trip count within
+// the tile.
 func (t *tiling) tileLoops(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tileBody(tiled, first, trips)}
@@ -437,8 +437,8 @@ const maxRest = 64
 const maxUnrolled = 16
 
 // commonTurns divides two loops with different trip counts into turns, so that both loops cover the
-// same bytes in each turn. It returns the number of turns, or 0 if this is impossible. The argument
-// "depth" is the number of loops around the two loops.
+// same bytes in each turn. It returns the number of turns, or 0 if the loops cannot be divided in
+// this way. The argument "depth" is the number of loops around the two loops.
 func commonTurns(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
 		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {

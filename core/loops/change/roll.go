@@ -236,7 +236,7 @@ func (w *roller) foldCopies(l *loops.Item, classes []class, depth int, copies ui
 	}
 	var heads []head
 	whole, parts := 0, 0 // number of elements in complete sets of copies, and in incomplete sets
-	dense := true        // whether every step is one element
+	dense := true        // whether every nonzero step equals the element size
 	of := map[int]loops.Reference{}
 	for i := range classes {
 		c := &classes[i]
@@ -426,7 +426,7 @@ func (w *roller) mergePeeled(l *loops.Item, beside []loops.Item, depth int, afte
 		one  loops.Item
 	}
 	var left []part
-	pieces := map[int]int{} // by leaf: how many elements of the leaf the slice "left" contains
+	pieces := map[int]int{} // by leaf: the number of its elements in the slice "left"
 	for i := range beside {
 		at := i
 		if !after {

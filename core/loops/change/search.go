@@ -114,7 +114,7 @@ func moveOn(body []loops.Item, iterations uint64) {
 	}
 }
 
-// maxEstimated is the number of references that [Estimate] counts. [Estimate] counts more
+// maxEstimated is the number of references that [Estimate] usually counts. [Estimate] counts more
 // references if the smallest number of iterations that can represent the nest requires more.
 const maxEstimated = 1 << 21
 

@@ -31,8 +31,8 @@ type block struct {
 	changes bool // whether any trip count in the subtree changes with a surrounding loop
 
 	// skip is the number of further runs of the loop that are not searched for repetitions. Each
-	// failed search increases the field "patience". If its new value exceeds 4, this value is
-	// assigned to skip.
+	// failed search increases the field "patience". If the new value of "patience" exceeds 4, it is
+	// copied to the field "skip".
 	skip, patience int
 }
 

@@ -203,8 +203,8 @@ type dimension struct {
 }
 
 // markTogether marks the lines of the given leaves in contiguous runs, and attributes the first
-// touches to the first leaf. It returns false if the leaves have different addresses in any
-// iteration, or if a trip count varies.
+// touches to the first leaf. It returns false if two leaves access different bytes in the same
+// iteration, if a trip count varies, or if there are too many runs.
 func (f *firstTouchCounter) markTogether(b *block, p []uint64, at int, leaves []int) bool {
 	var first []dimension
 	var start origin
@@ -228,8 +228,8 @@ type origin struct {
 	node        int
 }
 
-// originOf returns the address of leaf l in the first iteration of a loop. It appends the loops in
-// which this address changes to the slice "dims".
+// originOf returns the address of leaf l in the first iteration of a loop. The loops in which this
+// address changes are appended to the slice "dims".
 func (b *block) originOf(p []uint64, at, l int, dims *[]dimension) (to origin, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return origin{}, false

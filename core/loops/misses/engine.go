@@ -295,7 +295,9 @@ func (e *engine) runLoop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// Each of the next n - 1 iterations begins with the state that this iteration leaves.
+			// The next n - 1 iterations access the same lines, so the cache has the same state
+			// before each of them. Instead of these iterations, simulate this iteration again, with
+			// the weight n - 1.
 			e.note(n)
 			outside := e.weight
 			e.setWeight(outside * (n - 1))

@@ -68,7 +68,7 @@ type flatReference struct {
 const (
 	maxTop      = 1 << 18 // if there are more top-level nodes, accesses in short loops are counted separately for each reference
 	shortLoop   = 64      // maximum number of references that a short loop makes
-	farStep     = 1 << 56 // minimum size of a large step; the sum of shortLoop smaller steps is less than 2^64 bytes
+	farStep     = 1 << 56 // minimum size of a large step in bytes; the product of shortLoop and a smaller step is less than 2^64
 	useInterval = 16      // if there are many nodes, uses are counted only in every useInterval-th node
 )
 

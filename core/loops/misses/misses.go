@@ -238,11 +238,11 @@ const pauseEvery = 1 << 17
 // pauser calls a function from time to time to ask whether to continue.
 type pauser struct {
 	ask  func() bool // the caller's function; may be nil
-	left int         // number of accesses until the next call of ask
+	left int         // number of accesses until the next call of the function "ask"
 	over bool
 }
 
-// spend counts simulated accesses, and calls ask after every pauseEvery accesses.
+// spend counts simulated accesses, and calls the function "ask" after every pauseEvery accesses.
 func (p *pauser) spend(accesses int) {
 	if p.left -= accesses; p.left > 0 || p.ask == nil {
 		return
@@ -332,7 +332,7 @@ func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool, nodes
 		return 0, nil, ErrStopped
 	}
 	total, _ = e.lowerBound()
-	for len(before) < len(nodes) { // a node after the last node
+	for len(before) < len(nodes) { // the given index lies after the last node
 		before = append(before, total)
 	}
 	return total, before, nil

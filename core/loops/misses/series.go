@@ -232,7 +232,7 @@ func (s *series) isProgression(e *engine, n int) bool {
 const maxMovement = 1 << 40
 
 // inProgression reports whether each value increases by equal amounts from a to b and from b to c,
-// and whether all amounts are multiples of sets.
+// and whether all amounts are multiples of the number of sets.
 func inProgression(a, b, c []uint64, sets uint64) bool {
 	if len(a) != len(b) || len(b) != len(c) {
 		return false
@@ -428,8 +428,8 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 type newton struct{ choices, d []uint64 }
 
 // newNewton prepares the evaluation of polynomials at the given point. Each polynomial is
-// determined by its first n values. If sum is 1, it prepares the sum over all smaller points
-// instead.
+// determined by its first n values. If the parameter "sum" is 1, newNewton instead prepares the
+// computation of the sum of a polynomial's values at all smaller points.
 func newNewton(n int, at, sum uint64) *newton {
 	w := &newton{}
 	for k := range n {

@@ -48,10 +48,10 @@ type state interface {
 	lines() int                   // number of lines that fit in the cache
 	save(to []uint64) []uint64    // appends the content of the cache to a list
 	load(from []uint64)           // restores a saved state
-	// moved reports whether the content of the cache equals the saved content with all lines moved
-	// by m
+	// moved reports whether the content of the cache equals the saved content after the motion m of
+	// all lines
 	moved(from []uint64, m *motion) bool
-	move(m *motion, times uint64) // moves all lines by m, the given number of times
+	move(m *motion, times uint64) // applies the motion m to all lines, the given number of times
 }
 
 const noLine = ^uint64(0)
@@ -408,8 +408,8 @@ func (k *stack) renumber() {
 	}
 }
 
-// equalsMoved reports whether the stack contains exactly the saved lines, moved by m. The first
-// saved line is the least recently used line.
+// equalsMoved reports whether the stack contains exactly the saved lines after the motion m. The
+// first saved line is the least recently used line.
 func (k *stack) equalsMoved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {

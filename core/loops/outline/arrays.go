@@ -196,8 +196,8 @@ type dim struct{ trips, step uint64 }
 func (d dim) magnitude() uint64 { return min(d.step, -d.step) }
 
 // pattern returns the bytes that leaf j touches while item k runs once with parameters p. The loops
-// that move a whole pattern can be applied in any order. The method applies loops with small steps
-// first, because the result is then usually a single contiguous range.
+// that move a whole pattern can be processed in any order. The method processes loops with small
+// steps first, because the result is then usually a single contiguous range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
