@@ -11,7 +11,7 @@ type stage uint8
 
 const (
 	newChunk stage = iota
-	itsEntry       // the second range of the rows that precede a short chunk
+	itsEntry       // the rows in short[1] of the loop, which precede a short chunk
 	itsUnits
 	behindIt
 	itsRest

@@ -9,7 +9,7 @@ import (
 type part struct {
 	from, to uint64
 	who      who
-	loop     *loop // the loop that is divided; only for whoShares and whoWorks
+	loop     *loop // the divided loop, if the field "who" is whoShares or whoWorks; otherwise nil
 }
 
 type who uint8
@@ -18,7 +18,7 @@ const (
 	everyCore who = iota
 	firstCore
 	whoShares // the iterations are divided among the cores
-	whoWorks  // only cores with iterations execute the rows
+	whoWorks  // the rows are executed only by cores that execute iterations of the loop
 )
 
 // loop is one execution of a worksharing loop. A unit is an iteration of the compiled code in the
@@ -97,7 +97,8 @@ func (p *blockPath) enter(s *step, block uint32, row uint64) {
 }
 
 // lastCommonBlock finds the last block that the paths p and t have in common, and returns the rows
-// of this block in p and in t. From this block on, a path that began like t can continue like p.
+// of this block in p and in t. A path that begins like t can continue like p from this block
+// onwards.
 func (p *blockPath) lastCommonBlock(t *blockPath) (row, rowOfT uint64) {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		for _, b := range p.blocks {
@@ -201,7 +202,7 @@ func (l *loop) addCost(core uint8, r run) {
 type unitRun struct {
 	head  uint32 // 1 + the loop's header
 	unit  uint64 // the first unit
-	bytes uint64 // number of bytes that all earlier units reference
+	bytes uint64 // number of bytes that the loop references before the first unit
 	width uint64 // number of the program's iterations per unit
 	from  uint64 // first iteration of the first unit
 }
@@ -224,8 +225,10 @@ func (l *loop) tooWide(cores uint64) bool {
 
 const mostUnitRuns = 1 << 12
 
-// setUnitWidths computes the number of the program's iterations in each unit from the number of bytes
-// that all units reference. The numbers are needed only for static schedules.
+// setUnitWidths computes the number of the program's iterations in each unit from the number of
+// bytes that each run of units references. The parameter "bytes" is the number of bytes that the
+// loop references up to the end of the last unit. The numbers of iterations are needed only for
+// static schedules.
 func (l *loop) setUnitWidths(bytes uint64) {
 	if len(l.unitRuns) < 2 || len(l.unitRuns) > mostUnitRuns || l.used.Kind != Static {
 		l.total, l.unitRuns = l.units, l.unitRuns[:0]
@@ -316,8 +319,8 @@ func (l *loop) staticRun(core, cores int, n uint64) (from, to uint64, more bool)
 // mostSums is the maximum number of stored prefix sums.
 const mostSums = 1 << 16
 
-// prefixSums contains, for one in 2^shift units, the total cost of all preceding units. The costs
-// in between are interpolated. The field "shift" is as small as mostSums permits.
+// prefixSums contains, for every 2^shift-th unit, the total cost of all preceding units. The total
+// costs for the other units are interpolated. The field "shift" is as small as mostSums permits.
 type prefixSums struct {
 	list  []float64
 	shift uint

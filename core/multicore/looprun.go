@@ -12,8 +12,8 @@ type loopRun struct {
 	*loop
 	entry *Loop // the entry of this loop in the report
 
-	// iterations and chunks detect the beginnings of iterations and chunks from the sequence
-	// of entered blocks.
+	// The fields "iterations" and "chunks" track the sequence of entered blocks, and detect where
+	// iterations and chunks begin.
 	iterations, chunks walk
 
 	units extent // the rows of all units
@@ -22,8 +22,8 @@ type loopRun struct {
 	// head contains the blocks before the first chunk or unit, and tail contains the blocks after the
 	// last chunk or unit.
 	head, tail blockPath
-	// unitCost is the cost of the last unit, and unitBytes is the number of bytes that all units
-	// reference. Both are set after the last unit.
+	// unitCost is the cost of the last unit, and unitBytes is the number of bytes that the loop
+	// references up to the end of the last unit. Both are set after the last unit.
 	unitCost  float64
 	unitBytes uint64
 	// ended is true after the runtime has reported that there are no more chunks. This report

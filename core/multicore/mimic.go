@@ -34,7 +34,7 @@ type Reader struct {
 	bare    bool        // whether Next returns a BareBlock row for each entry of a bare block, and no other block entries
 
 	batch  *trace.Batch // the current batch, which was read from the field "in"
-	keep   []int32      // scratch space of filter: the rows to keep
+	keep   []int32      // scratch space: indices of the rows to keep in a batch
 	at     int          // index of the current row in batch
 	begun  bool
 	err    error
@@ -293,8 +293,8 @@ func (m *Reader) isBare(block uint32) bool {
 	return uint64(block) < uint64(len(m.code.roles)) && m.code.roles[block]&isBare != 0
 }
 
-// passOn appends the kept rows in the range [from, to) of the current batch to b. The rows are
-// outside parallel regions, so core 0 executes them.
+// passOn appends to b those rows in the range [from, to) of the current batch whose kinds are in
+// the field "kept". The rows are outside parallel regions, so core 0 executes them.
 func (m *Reader) passOn(b *trace.Batch, from, to int) {
 	for from < to {
 		k := m.batch.Kind[from]

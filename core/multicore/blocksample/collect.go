@@ -132,11 +132,11 @@ type sampled struct {
 	executions, parallel, references, accesses uint64
 
 	windows uint64 // number of windows whose numbers are below the threshold
-	// groups of sampled windows, used when at least the minimum number of windows is below the
-	// threshold
+	// groups of sampled windows; used after the number of windows below the threshold has reached
+	// the minimum (Options.Looked.Least)
 	groups []*window
-	// the windows with the lowest numbers, in ascending order; used while fewer windows are below
-	// the threshold
+	// windows with the lowest numbers, in ascending order; used until the number of windows below
+	// the threshold reaches the minimum
 	lowest []*window
 }
 
@@ -306,7 +306,7 @@ func (s *sampled) lowestWindow(number uint64, least int) *window {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // the removed window is discarded, with all distances that are still added to it
+		s.lowest = s.lowest[:least-1] // the removed window is discarded, even if the distances of some of its accesses have not been computed yet
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)

@@ -119,8 +119,8 @@ func sameFunctions(x, y *Input) bool {
 	return p == nil && q == nil || p != nil && q != nil && slices.EqualFunc(p.Functions, q.Functions, func(a, b trace.Function) bool { return a.Name == b.Name && a.Blocks == b.Blocks })
 }
 
-// predictOne returns the prediction for one number of cores: the number in Results[n] of each
-// input.
+// predictOne returns the prediction for one number of cores. For each input, Results[n] contains
+// the results for this number of cores.
 func predictOne(names []string, inputs []Input, n, blocks int, at []int64) (Result, error) {
 	first := &inputs[0].Results[n]
 	r := Result{Cores: first.Cores}
