@@ -271,8 +271,8 @@ var forms = []Form{
 	{"speedscope", "speedscope", ".speedscope.json", "application/json", true},
 }
 
-// fields describes the fields of the request, which are encoded as words. The parameter
-// "machine" points to the lines that describe the hierarchy.
+// fields describes how the fields of the request are encoded as words. The parameter "machine"
+// points to the lines that describe the hierarchy.
 func (r *Request) fields(machine *[]string) func(*answers.Fields) {
 	return func(f *answers.Fields) {
 		f.Text("form", &r.Form)

@@ -176,7 +176,7 @@ func (p *pprofEncoder) appendMapping(id uint64, of *module) {
 // module is an executable file or library that was loaded into memory.
 type module struct {
 	name        string
-	base, limit uint64 // the address range in which its entries lie; limit is exclusive
+	base, limit uint64 // the address range [base, limit) that contains the module's entries
 }
 
 func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }

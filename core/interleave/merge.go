@@ -128,8 +128,8 @@ func (m *Merger) start(b *trace.Batch) error {
 	return nil
 }
 
-// fillStrip copies rows to b, from position base up to position end at most. The result is the
-// position after the last copied row.
+// fillStrip copies rows to b, beginning at position base and stopping before position end at the
+// latest. The result is the position after the last copied row.
 func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	var used int
 	if m.order.Policy <= Uniform {
@@ -233,7 +233,8 @@ func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	}
 }
 
-// copyStrided copies the elements of a column to every lanes-th element of the slice "to".
+// copyStrided copies the elements of a column to the indices 0, lanes, 2*lanes and so on of the
+// slice "to".
 func copyStrided[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	at := 0
 	for _, x := range of {

@@ -111,7 +111,7 @@ type site struct {
 	// structure is 1 + the index of the structure that the site accesses, or 0 if it is unknown.
 	// offset is the byte offset of the access in this structure.
 	structure, offset uint32
-	n                 int // number of values
+	n                 int // number of elements in use in the field "values"
 }
 
 func event(kind trace.Kind, values ...recipe) site {

@@ -54,8 +54,8 @@ func newEmitter(m *module) *emitter {
 // this code; {1}, the number of words in the step; {2}, the label of the basic block that contains
 // this code; {3}, the number of the block in the trace; {4}, the number of bytes in the step. A
 // single instruction reserves the words, so a signal handler runs either before or after the
-// reservation (tools/capture/runtime/runtime.h). The empty assembly prevents the compiler from
-// moving the stores of values before the store of the block.
+// reservation (tools/capture/runtime/runtime.h). The empty inline assembly prevents the compiler
+// from moving the stores of the values before the store of the block number.
 //
 //	end = thread.end
 //	at = reserve(words)

@@ -33,7 +33,7 @@ type module struct {
 	globalNames   map[string]string // source names, keyed by linker name
 
 	skipping bool      // whether to skip lines that cannot be parsed
-	endAt    int       // if skipping is set: position at which the next function ends, or -1
+	endAt    int       // if the field "skipping" is true: position at which the next function ends, or -1
 	skipped  []problem // the skipped lines, up to a limit
 	more     uint32    // number of skipped lines beyond the limit
 }

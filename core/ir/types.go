@@ -236,7 +236,8 @@ func (t *types) pointer(space uint32) *datatype {
 	return p
 }
 
-// parseFunction parses a function type. The field elem contains the type of the result.
+// parseFunction parses a function type. The field "elem" of the returned type is the type of the
+// function's result.
 func (t *types) parseFunction(text string) *datatype {
 	parameters := parametersOf(text)
 	if parameters < 0 {

@@ -104,7 +104,7 @@ func (r *decoder) zigzag() uint64 {
 	return v>>1 ^ -(v & 1)
 }
 
-// readBelow reads a number, which must be less than limit.
+// readBelow reads a number, which must be less than the parameter "limit".
 func (r *decoder) readBelow(limit uint64, what string) uint64 {
 	v := r.uv()
 	if v >= limit {

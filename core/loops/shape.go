@@ -171,7 +171,7 @@ type walk struct {
 	frames []frame // frames of the loops around the position, outermost first
 	depth  int     // number of frames in use; 0 if there is no position
 	// depth of the loop in which the last call of settle began an iteration (1 for the outermost
-	// loop); 0 if it began no iteration
+	// loop); 0 if this call began no iteration
 	begun int
 	stuck bool // whether the position is at a loop with a trip count of 0 or less, in a body without leaves
 	skips bool // whether to skip loops with a trip count of 0 or less even in bodies without leaves

@@ -211,7 +211,7 @@ const (
 	// maximum number of contexts; rows of all further contexts have context 0, like rows outside
 	// all calls
 	maxContexts = 1 << 14
-	maxHabits   = 1 << 16 // maximum number of habits of references in other contexts
+	maxHabits   = 1 << 16 // maximum number of elements of Folder.others
 )
 
 // contextsOf returns the context of each row. There must be no calls before the row with the index

@@ -84,7 +84,8 @@ func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, chang
 		})
 		return misses, err
 	}
-	// Two loops of half iterations each take the place of the long loop.
+	// Two short loops replace the long loop. The variable "half" is the trip count of each short
+	// loop.
 	trips := n.Items[at].Trips
 	short := n.Clone()
 	l := &short.Items[at]

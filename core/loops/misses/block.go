@@ -192,7 +192,8 @@ func (b *block) changesTrips(steps []uint64) bool {
 }
 
 // sameLineIterations returns the number of successive iterations, beginning with the iteration with
-// the given parameters, that access the same lines in the same order. The result is at most limit.
+// the given parameters, that access the same lines in the same order. The result is at most the
+// parameter "limit".
 func (b *block) sameLineIterations(cur []uint64, limit uint64) uint64 {
 	for i := range b.drifts {
 		limit = b.drifts[i].sameLineIterations(cur, limit)

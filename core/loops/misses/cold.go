@@ -199,7 +199,7 @@ func (f *firstTouchCounter) countIteration(b *block, cur []uint64, at int, leave
 // dimension is a loop in which the address of a reference changes.
 type dimension struct {
 	step, trips uint64
-	loop        int // number of the loop among all nodes
+	loop        int // node number of the loop
 }
 
 // markTogether marks the lines of the given leaves in contiguous runs, and attributes the first

@@ -62,7 +62,7 @@ type flatReference struct {
 	ref   uint32
 	array uint32 // column of the reference's array
 	far   bool   // whether the reference's step is large
-	wild  bool   // whether the reference's addresses are in a list
+	wild  bool   // whether the reference is wild: its addresses are stored in a list
 }
 
 const (

@@ -378,8 +378,8 @@ func prepare(t *loops.Tree, c Cache) (*engine, error) {
 
 // result converts the counters to a Result. The slice "full" contains the counts of the fully
 // associative cache. The slice "cold" contains the first touches of each node, followed by the
-// first touches of each reference outside loops. If cold is nil, the result contains no kinds of
-// misses.
+// first touches of each reference outside loops. If the slice "cold" is nil, the Result does not
+// divide the misses into kinds.
 func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	all := make([]Counts, len(e.tally.counts))
 	for i, n := range e.tally.counts {

@@ -73,8 +73,8 @@ func (t *transcript) append(r *record) {
 	t.times = append(t.times, r.times...)
 }
 
-// close ends the recording for one series. If no other series uses the transcript, it discards the
-// transcript.
+// close ends the recording for one series. If no other series uses the transcript, close discards
+// the transcript.
 func (t *transcript) close() {
 	if t.open--; t.open == 0 {
 		t.truncate(mark{})
@@ -100,7 +100,7 @@ func (b *block) depth() (depth int) {
 
 // blockSize returns the number of iterations after which every reference is at the same offset in
 // its line and in the same set, and inner trip counts have changed by whole periods. It returns 0
-// if this number is greater than limit.
+// if this number is greater than the parameter "limit".
 func (e *engine) blockSize(b *block, limit uint64) uint64 {
 	n := uint64(1)
 	unit := e.sets << e.shift

@@ -61,7 +61,7 @@ const maxSpans = 1 << 17
 
 // pattern describes the addresses of a reference.
 type pattern struct {
-	spans  []span // disjoint and in ascending order if exact is set
+	spans  []span // disjoint and in ascending order if the field "exact" is true
 	lo, hi trace.Addr
 	bytes  uint64
 	exact  bool
