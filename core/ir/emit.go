@@ -55,7 +55,7 @@ func newEmitter(m *module) *emitter {
 // this code; {3}, the number of the block in the trace; {4}, the number of bytes in the step. A
 // single instruction reserves the words, so a signal handler runs either before or after the
 // reservation (tools/capture/runtime/runtime.h). The empty inline assembly prevents the compiler
-// from moving the stores of the values before the store of the block number.
+// from moving the stores of the values before the store of the block's address.
 //
 //	end = thread.end
 //	at = reserve(words)
