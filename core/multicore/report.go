@@ -53,8 +53,9 @@ type scanCounts struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
-	// numbers of loops: without iterations; with fewer iterations than cores; with unknown
-	// schedules; vectorised or unrolled by the compiler; with vectors that are longer than a chunk
+	// numbers of loops, by property: no iterations (empty), fewer iterations than cores (few),
+	// unknown schedule (unknown), vectorised or unrolled by the compiler (split), vectors longer
+	// than a chunk (wide)
 	empty, few, unknown, split, wide uint64
 	runtime, auto                    uint64 // numbers of loops whose schedule is runtime or auto
 	cut, noStack, noStackEnd, steals bool

@@ -142,7 +142,7 @@ func (s schedule) steals(override *Schedule) bool {
 // chunk.
 type thieves struct {
 	cores []thief
-	taken uint64 // number of common chunks that have been taken
+	taken uint64 // how many of the chunks that the field "common" counts have been taken
 	// number of chunks that belong to no core's part: all chunks if there are fewer chunks than
 	// cores, and otherwise 0
 	common uint64
@@ -186,8 +186,8 @@ func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	return c.from - 1, true
 }
 
-// stealChunks steals chunks from another core, and reports whether it succeeded. It makes one
-// attempt per other core, and skips cores that are also stealing, so some chunks may be overlooked.
+// stealChunks steals chunks from another core, and reports whether it succeeded. With n cores, it
+// makes n-1 attempts. It skips cores that are also stealing, so it may overlook some chunks.
 func (t *thieves) stealChunks(core int) bool {
 	c, n := &t.cores[core], len(t.cores)
 	c.stealing = true
@@ -216,9 +216,9 @@ func (t *thieves) stealChunks(core int) bool {
 	return false
 }
 
-// contiguousPart returns the range of the n iterations that a core executes if each core executes one
-// contiguous part. If n is not a multiple of cores, the first cores execute one additional iteration
-// (kmp_sch_static_balanced).
+// contiguousPart returns the range of iterations that a core executes if n iterations are divided
+// into one contiguous part per core. If n is not a multiple of cores, the first cores execute one
+// additional iteration (kmp_sch_static_balanced).
 func contiguousPart(n uint64, core, cores int) (from, to uint64) {
 	part, more := n/uint64(cores), n%uint64(cores)
 	c := uint64(core)

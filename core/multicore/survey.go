@@ -27,7 +27,7 @@ type preScan struct {
 	guard guard
 	loop  *loopRun // nil outside worksharing loops
 
-	cost   float64 // cost of the current unit
+	cost   float64 // cost since the current unit of the loop began
 	bytes  uint64  // number of bytes referenced since the loop began
 	byTime bool    // whether the order of references depends on the cycles of blocks
 	timed  bool    // whether the number of cycles of the current block is known
@@ -124,8 +124,8 @@ func (m *Reader) isPlain(block uint32) bool {
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// flushLimit returns the index of the row, in the batch, before which the method "step" must call
-// flush.
+// flushLimit returns an index in the batch. The method "step" must call flush before it processes
+// the row at this index.
 func (m *Reader) flushLimit(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()
@@ -206,7 +206,7 @@ func (m *Reader) processEvent(k trace.Kind, site uint32) (phase bool) {
 	return false
 }
 
-// processFork processes the ParallelBegin before the current row.
+// processFork processes the ParallelBegin in the row before the current row.
 func (m *Reader) processFork(b *trace.Batch) {
 	site := m.batch.Site[m.at-1]
 	f := openFork{league: m.code.callee(site) == "__kmpc_fork_teams", function: ^uint32(0)}
@@ -228,7 +228,7 @@ func (m *Reader) processFork(b *trace.Batch) {
 	}
 }
 
-// processJoin processes the ParallelEnd before the current row.
+// processJoin processes the ParallelEnd in the row before the current row.
 func (m *Reader) processJoin() {
 	switch {
 	case m.pending == itsJoin:
@@ -277,7 +277,7 @@ func (m *Reader) stackLow(addr trace.Addr) trace.Addr {
 	return 0
 }
 
-// leaveRegion ends the region before the current row.
+// leaveRegion ends the current region. The current row is not in this region.
 func (m *Reader) leaveRegion() {
 	m.closePhase()
 	m.popFork()
@@ -285,7 +285,7 @@ func (m *Reader) leaveRegion() {
 	m.beginPhase()
 }
 
-// splitPhase ends the phase before the current row.
+// splitPhase ends the current phase. The current row belongs to the next phase.
 func (m *Reader) splitPhase() {
 	m.closePhase()
 	m.beginPhase()
@@ -314,8 +314,8 @@ func (m *Reader) endIncompleteRegion() error {
 	return m.failure
 }
 
-// endPart ends the current part before the current row. The parameter "who" selects the cores
-// that execute the next part.
+// endPart ends the current part. The current row belongs to the next part. The parameter "who"
+// selects the cores that execute the next part.
 func (m *Reader) endPart(who who) {
 	row := m.currentRow()
 	m.appendPart(part{from: m.partFrom, to: row, who: m.partWho})

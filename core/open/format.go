@@ -31,7 +31,7 @@ type Format struct {
 	New       func(name string, r io.Reader, o Options) trace.Reader
 }
 
-// plain converts the constructor of a reader without options to the type of Format.New.
+// plain converts a constructor that takes no options to the type of Format.New.
 func plain[R trace.Reader](read func(name string, r io.Reader) R) func(string, io.Reader, Options) trace.Reader {
 	return func(name string, r io.Reader, _ Options) trace.Reader { return read(name, r) }
 }

@@ -72,7 +72,7 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		head, broken := stream.Peek(beginning)
 		if chosen, err = recognise(name, head, t.packings); err != nil {
 			if broken != nil && broken != io.EOF {
-				err = broken // report the damage, not the unknown format: head may be too short to recognise the format
+				err = broken // report the damage instead of an unknown format, because the damage may have cut off bytes that identify the format
 			}
 			return nil, err
 		}

@@ -184,8 +184,8 @@ func (b *Body) baseOf(pieces []Piece, op uint32) (base Wait, known bool) {
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.isDependenceOf(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			// the operand is computed outside the body, so this operation is the base unless
-			// it is the original load
+			// the operand of op is computed outside the body, so op is the base unless op is the
+			// original load
 			return Wait{Op: op}, known
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {
@@ -339,8 +339,8 @@ func (l *layout) dependences(first, i int) []Wait {
 	return waits
 }
 
-// feedsSameClass reports whether instruction i consumes the result of operation "from" only in
-// operations of the same class, directly or through a phi.
+// feedsSameClass reports whether instruction i uses the result of operation "from" only in
+// operations that have the class of "from", directly or through a phi.
 func (l *layout) feedsSameClass(from *Op, i, operand int) bool {
 	class := from.Class
 	if class == FMA && l.apart {

@@ -253,9 +253,9 @@ func (m *maker) timeBody(head uint32, blocks []uint32, iterations float64, carri
 	}
 }
 
-// roundLength returns the average trip count of an inner loop if it is a whole number, and otherwise
-// 0. If the trip count of a loop varies, its executions do not overlap: the core mispredicts the end
-// of the loop, and starts the next execution late.
+// roundLength returns the average trip count of an inner loop, or 0 if this average is not a whole
+// number. If the trip count of a loop varies, its executions do not overlap: the core mispredicts
+// the end of the loop, and starts the next execution late.
 func (m *maker) roundLength(head uint32, blocks []uint32, iterations float64) float64 {
 	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
 		return 0
@@ -322,8 +322,8 @@ func (m *maker) isIndependent(body *Body, blocks, cycle []uint32) bool {
 	return true
 }
 
-// timeShares returns the shares of the pieces in the time of a body, in proportion to their
-// micro-ops.
+// timeShares returns the share of each piece in the time of a body. The shares are proportional to
+// the numbers of micro-ops.
 func (m *maker) timeShares(body *Body, pieces []Piece) []float64 {
 	shares := make([]float64, len(pieces))
 	sum := 0.0

@@ -31,7 +31,7 @@ type Slot struct {
 // ports for a very long time.
 const (
 	longestPass = 1 << 22 // maximum number of cycles of a schedule
-	mostWork    = 1 << 26 // maximum number of examined cycles and operations
+	mostWork    = 1 << 26 // limit on the total number of operations and cycles that are examined
 )
 
 // OnePass greedily schedules one pass of the body through an empty core. Operations enter the core
@@ -55,9 +55,9 @@ type scheduler struct {
 	need   []float64 // load of each port in the steady state
 	enters []uint32  // by operation: the first cycle in which it may start
 	busy   []portSet // busy ports by cycle
-	held   []Slot    // slots of the operation to which ports are being assigned
-	// micro-ops of this operation, in the order in which they start; of the micro-ops that start
-	// together, the micro-ops with the fewest ports come first
+	held   []Slot    // assigned slots of the current operation
+	// micro-ops of the current operation, in the order in which they start. If several micro-ops
+	// start together, the micro-op with the fewest possible ports comes first.
 	uses []Use
 	work int
 }

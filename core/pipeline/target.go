@@ -49,7 +49,7 @@ type recipe [][]Class
 // (X86ISelLowering.cpp).
 var (
 	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum ignores a NaN operand
-	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // the same without a select instruction
+	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // minnum without a select instruction
 	ofRound        = recipe{{ALU}, {FAdd}, {Round}}          // trunc(x ± 0.5), with the sign of x
 	ofOnes         = recipe{{Shift}, {ALU}, {IAdd}, {ALU, Shift}, {ALU}, {IAdd}, {Shift}, {IAdd}, {ALU}, {IMul}, {Shift}}
 	ofBlend        = recipe{{ALU, ALU}, {ALU}}        // x & mask | y &^ mask
@@ -202,9 +202,10 @@ func ignoresNaN(in *trace.Instr) bool {
 	return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum"
 }
 
-// fuseSum converts a sum and a product to a fused multiply-add if contraction is allowed, as
-// LLVM's code generator does (DAGCombiner, visitFADDForFMACombine). The product is the first
-// operand that is a product of the same block and has no other users.
+// fuseSum converts a sum and a product to a fused multiply-add if contraction is allowed, as LLVM's
+// code generator does (DAGCombiner, visitFADDForFMACombine). The product is computed in the same
+// block, and the sum is its only user. If both operands are such products, fuseSum selects the
+// first operand.
 func (l *layout) fuseSum(i int) {
 	if l.apart || l.target&trace.Contract == 0 {
 		return

@@ -220,7 +220,7 @@ func compareFunctions(x, y *FunctionCounters) int { return cmp.Compare(x.Number,
 
 func compareBlocks(x, y *BlockCounters) int { return cmp.Compare(x.Number, y.Number) }
 
-// add adds the counters in b, and reports whether both arguments belong to the same program.
+// add adds the counters in b, and reports whether b and c belong to the same program.
 func (c *Counters) add(b *Counters) (same bool) {
 	c.Blocks, c.Ops, c.Touched = c.Blocks || b.Blocks, c.Ops || b.Ops, c.Touched || b.Touched
 	same = true

@@ -38,7 +38,7 @@ func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	}
 }
 
-// setNumbers is the inverse of numbers. setNumbers reports whether all numbers are in range.
+// setNumbers is the inverse of the method "numbers". It reports whether all numbers are in range.
 func (s *Site) setNumbers(n *[siteNumbers]uint64, last *Site) bool {
 	line, column := int64(last.Line)+unzigzag(n[3]), int64(last.Column)+unzigzag(n[4])
 	kind := uint64(last.Kind) ^ n[5]

@@ -87,8 +87,8 @@ func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high f
 	return misses, low, high, true
 }
 
-// byThread samples the stacks of the threads for a prediction, which does not need a complete
-// profile. It analyses the common stack of all accesses only until a second thread appears.
+// byThread samples the stacks of the threads. It analyses the common stack of all accesses only
+// until a second thread appears, because a prediction does not need a complete profile.
 type byThread struct{ analysis.Sampling }
 
 // Locality returns the analysis of the common stack of all accesses.

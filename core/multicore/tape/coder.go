@@ -23,8 +23,8 @@ type firstRow struct {
 	pc    trace.Addr
 }
 
-// forms numbers all forms of a tape. No row has form 0, but each page is encoded as if a row of
-// form 0 preceded it.
+// forms assigns a number to each form of a tape. No row has form 0, but each page is encoded as if
+// a row of form 0 preceded it.
 type forms struct {
 	list   []form
 	firsts []firstRow

@@ -145,7 +145,8 @@ func (z *reader) skipDirectory() error {
 		if err != nil {
 			return cut(err)
 		}
-		// Each part has a fixed length, and contains the lengths of the fields that follow it.
+		// Each part begins with a header of fixed length. The header contains the lengths of the
+		// fields that follow it.
 		length, fields := 0, []int(nil)
 		signature := binary.LittleEndian.Uint32(head)
 		switch signature {

@@ -198,8 +198,8 @@ func (a *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// moveRows moves rows from the current batch: inside a region, the next rows of one thread to a
-// member of the region; outside regions, the next rows to b.
+// moveRows moves rows from the current batch. Inside a region, it moves the next rows of one thread
+// to a member of the region. Outside regions, it moves the next rows to b.
 func (a *Reader) moveRows(b *trace.Batch) error {
 	from := a.at
 	thread, kind := a.threadOf(from), a.in.Kind[from]

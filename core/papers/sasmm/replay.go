@@ -21,7 +21,8 @@ func (l *lane) Next() (b *trace.Batch, from, to int, err error) {
 	return l.batch, 0, l.batch.Len(), nil
 }
 
-// enoughRows is the number of waiting rows that starts a merge if their order does not matter.
+// enoughRows is a number of rows. If the order of executions does not matter, a merge starts as
+// soon as this many rows are waiting.
 const enoughRows = 2048
 
 // queue appends the rows of an execution to the waiting rows of a core, and starts a merge if

@@ -19,10 +19,10 @@ type section struct {
 	cores  int
 }
 
-// track stores the executions of one block. For each execution, it stores the number of the
-// shape, and for each row, the difference between the address and the expected address. The
-// expected address continues the stride of the same row in the last two executions with this
-// shape.
+// track stores the executions of one block. For each execution, it stores the number of the shape,
+// and for each row, the difference between the address and the expected address. Each row of a
+// shape has a stride, which is the difference between its addresses in the last two executions with
+// this shape. The expected address is the last address plus the stride.
 //
 // Expectations are reset at anchors. Therefore, reading can start at any anchor.
 type track struct {
@@ -196,8 +196,9 @@ func (t *track) shapeNumber(x *execution) int {
 	return len(t.shapes)
 }
 
-// mostTried is the maximum number of shapes that are compared with a new execution. If all of
-// them differ, a new shape is added, even if an older shape is equal.
+// mostTried is the maximum number of shapes that are compared with a new execution. If the
+// execution differs from all these shapes, its shape is added as a new shape, even if the shape
+// equals an older shape.
 const mostTried = 64
 
 // cursor reads a track's executions in ascending order, and can skip executions.
@@ -254,7 +255,7 @@ func (c *cursor) uvarint(t *track) uint64 {
 // predictions and the number of a mispredicted track.
 type order struct {
 	data  []byte
-	guess []uint32 // by 1 + track (0: the beginning): 1 + the track that last followed; 0: unknown
+	guess []uint32 // index: 1 + track, or 0 for the beginning; value: 1 + the track that last followed, or 0 if unknown
 	now   uint32   // 1 + the last track; 0: none yet
 	run   uint64   // number of correct predictions since the last misprediction
 	total uint64

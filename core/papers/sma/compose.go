@@ -38,9 +38,9 @@ type array struct {
 	level    Level
 	grows    bool // whether many lines of the array were not touched in the previous iteration
 	direct   bool // whether one of the leaves is directly in the body of the loop
-	stays    bool // whether the array belongs to the right context
+	stays    bool // whether the array belongs to the loop's right context (see findRightContext)
 	// edgeLo means that the first line also belongs to another array, which counts this line.
-	// edgeHi means the same for the last line.
+	// edgeHi means that the last line also belongs to another array, which counts that line.
 	edgeLo, edgeHi bool
 }
 
@@ -270,8 +270,9 @@ func (a *analysis) markSharedEdges(list []array) {
 	}
 }
 
-// iterationArrays returns the arrays of one iteration. Touches of the same array of the loop belong
-// to the same array of the iteration if they may be in one line, or if they mostly overlap.
+// iterationArrays returns the arrays of one iteration. Two touches that belong to one array of the
+// loop also belong to one array of the iteration if they may be in one line, or if they mostly
+// overlap.
 func (a *analysis) iterationArrays(touches []touch) []array {
 	order := sorted(len(touches), func(x, y int) int {
 		return cmp.Or(touches[x].group-touches[y].group, cmp.Compare(touches[x].of.span.lo, touches[y].of.span.lo))

@@ -10,10 +10,10 @@ import (
 // context contains the arrays of a loop or of an iteration in the order of their last use. It
 // is the right context of the thesis, before arrays that do not fit are removed (§3.3).
 type context struct {
-	above, below []int32 // by array: 1 + the array directly above or below; 0 if there is none
+	above, below []int32 // by array: 1 + the next array above or below, or 0 if there is no such array
 	top          int32   // 1 + the most recently used array
-	// by array: number of its batch; the arrays of a batch are used alternately; 0 if the array is
-	// not in the context
+	// by array: number of the array's batch, or 0 if the array is not in the context. The arrays of
+	// a batch are used alternately.
 	batch      []int32
 	offset     []uint64
 	shift      []uint32 // by array: offset in sets
@@ -292,7 +292,8 @@ func (a *analysis) leftContext(l *loop) (list []int) {
 // one iteration to the next.
 const stages = 8
 
-// iterationStages computes the n arrays of an iteration for several iterations of the loop.
+// iterationStages computes the arrays of several iterations, which are spread evenly over the loop.
+// Each iteration has n arrays.
 func (a *analysis) iterationStages(l *loop, touches []touch, n int) [][]array {
 	by := make([][]array, stages)
 	arrays, then := make([]array, len(touches)), make([]touch, len(touches))

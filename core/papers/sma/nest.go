@@ -101,8 +101,8 @@ func totalIterations(chain []*loop) float64 {
 		}
 		return last.around.turns * float64(last.item.Trips)
 	}
-	// A reference in a nest of only these loops is executed once per iteration of the innermost
-	// loop.
+	// The following nest contains only the loops of the chain and one reference. The reference is
+	// executed once per iteration of the innermost loop.
 	it := loops.Leaf(loops.Reference{Bytes: 1}, 0)
 	for i := len(chain) - 1; i > 0; i-- {
 		it = loops.Item{Body: []loops.Item{it}, Trips: chain[i].item.Trips, Steps: chain[i].item.Steps}

@@ -24,7 +24,7 @@ const (
 // Hash computes the hash of the bytes that are written to it. The zero value is invalid; use [New].
 type Hash struct {
 	state [8]uint32
-	part  [blockBytes]byte // the incomplete block, which contains the last bytes % blockBytes bytes
+	part  [blockBytes]byte // begins with the incomplete block, whose length is bytes % blockBytes
 	bytes uint64           // number of bytes written
 }
 
