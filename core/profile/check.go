@@ -165,10 +165,10 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 	return nil
 }
 
-// checkWorkingSets checks the working sets of windows that are larger than the windows in
-// Windows.Rows. The windows of each list contain twice as many references as the windows of the
-// previous list. The last list contains a single window, which is the whole segment and contains
-// all lines.
+// checkWorkingSets checks the working sets in the parameter "larger", whose windows are larger than
+// the windows in Windows.Rows. The windows of each list contain twice as many references as the
+// windows of the previous list. The last list contains a single window, which is the whole segment
+// and contains all lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {

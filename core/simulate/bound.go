@@ -11,10 +11,10 @@ import "github.com/stackglass/stackglass/core/trace"
 // lines). The accessed line always occupies a way, because the simulated caches do not bypass
 // lines.
 //
-// For each set, a list represents the accesses after the last access at which no further line could
-// stay. The list contains one node for each line that can still hit. On average, the time per
-// access is proportional to the number of ways. Memory use is proportional to the number of
-// distinct lines.
+// Each set has a list of nodes, which cover the accesses after the last access at which no further
+// line could stay. The list contains one node for each line that can still hit. On average, the
+// time per access is proportional to the number of ways. Memory use is proportional to the number
+// of distinct lines.
 type bound struct {
 	index
 	most   uint32 // maximum number of lines, other than the accessed line, that can stay in a set at an access: ways - 1
@@ -24,9 +24,9 @@ type bound struct {
 	unused []uint32
 }
 
-// boundNode represents the accesses to a set after the last access to its line, up to and including
-// the last access to the next node's line. kept is the maximum number of lines that stay at any of
-// these accesses.
+// boundNode covers an interval of accesses to one set. The interval begins after the last access to
+// this node's line, and ends with the last access to the next node's line. kept is the maximum
+// number of lines that stay in the set at any access of the interval.
 type boundNode struct {
 	line        trace.Line
 	older, next uint32
@@ -91,7 +91,7 @@ func (b *bound) add(line trace.Line, end uint32) {
 
 // dropOverfull removes the newest node that has no room for another line, and all older nodes. The
 // lines of these nodes cannot stay until a later access. The newest node of the list is exempt,
-// because it does not represent any access yet.
+// because it does not cover any access yet.
 func (b *bound) dropOverfull(end uint32) {
 	n := b.nodes[b.nodes[end].older].older
 	for ; n != end && b.nodes[n].kept < b.most; n = b.nodes[n].older {

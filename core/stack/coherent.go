@@ -269,7 +269,7 @@ func (m *Coherent) Depths() *SetDepths {
 			t[a] = [MaxWays]uint64{}
 			continue
 		}
-		// the accesses at depths above 0 are subtracted below
+		// the next loop subtracts the accesses at depths above 0
 		t[a][0] = tally.accesses - tally.cold - deeper[a]
 		for _, n := range t[a][1:] {
 			t[a][0] -= n

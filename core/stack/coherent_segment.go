@@ -65,8 +65,8 @@ type Below struct {
 	above   uint32 // number of entries in the segment's stack
 	stamps  stamps // stamps of the entries in the stack below; the topmost entry has the last stamp
 	holes   holes
-	// the stamp of a line that the segment has touched is onTop; the stamp of a lost line is fresh, as
-	// in Coherent
+	// lines that the segment has touched have the stamp "onTop"; lost lines have the stamp "fresh",
+	// as in Coherent
 	table  table
 	sets   [SetCounts]belowSets
 	depths SetDepths
@@ -134,7 +134,8 @@ func (l belowSets) set(line trace.Line) *belowSet {
 	return &(*p)[number%pageSets]
 }
 
-// all passes every existing set, together with its number, to the function "each".
+// all calls the function "each" for every existing set, with the number of the set and the set
+// itself.
 func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {

@@ -14,8 +14,9 @@ import (
 // sets. An access changes nothing in these sets, so the loop over the numbers of sets ends at the
 // first such number. A line that is lost while it is on top keeps its entry. This entry counts as a
 // hole, because the next access to the set fills its position anyway. The loop for a lost line, or
-// for a line that returns to its hole, therefore ends at the same number. To avoid futile searches,
-// the field "absent" records the largest number of sets for which a line is in no list.
+// for a line that returns to its hole, therefore also ends at the first number of sets for which
+// the line is on top. To avoid futile searches, the field "absent" records the largest number of
+// sets for which a line is in no list.
 type ways struct {
 	numbers SetNumbers     // the numbers of sets that are counted
 	after   [SetCounts]int // for each a, the binary logarithm of the next counted number of sets above 2^a; SetCounts if there is none
@@ -46,7 +47,7 @@ type wayPage struct {
 
 type waySet struct {
 	first uint32 // the topmost entry of the set
-	head  uint8  // index in the ring of the second entry
+	head  uint8  // the second entry's index in the ring
 	holes uint8  // number of holes in the ring
 }
 
@@ -244,8 +245,8 @@ func (w *ways) addCounts(t *SetDepths) (deeper [SetCounts]uint64) {
 }
 
 // leaveArray processes a line that leaves the array: in each list, it moves the line below the
-// lines that entered the array later. The parameter "above" contains the number of such lines in
-// the line's set, with one lane for each number of sets.
+// lines that entered the array later. For each number of sets, a lane of the parameter "above"
+// contains how many of these later lines are in the line's set.
 func (w *ways) leaveArray(line trace.Line, id uint32, above uint64) {
 	for a := w.after[0]; a < SetCounts; a = w.after[a] {
 		n := int(above >> ((a - 1) * laneBits) & laneMask)

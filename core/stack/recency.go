@@ -18,8 +18,8 @@ import "slices"
 // lists for larger numbers of sets are not visited, because the line is at the front of these
 // lists, too. An entry may therefore be older than the last move of its line. Nevertheless, the
 // lists are in the order of the last moves, and the depth of a line x is the number of entries that
-// are newer than the last move of x. If a line of the set moved after x had moved, this line was
-// not at the front when it moved, so its entry was moved to the front. The entry of x is therefore
+// are newer than the last move of x. If a line y of the set moved after x had moved, y was not at
+// the front when it moved, so the entry of y was moved to the front. The entry of x is therefore
 // also the first entry that is not newer than the last move of x.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all

@@ -402,9 +402,9 @@ func (m *Sets) switchTo(accesses bool) {
 	m.recent.settle()
 }
 
-// moves counts recent accesses that moved a line in the lists. The field "near" counts the lines
-// that were in the top array, and the field "far" counts the lines below it. Like the type "share",
-// moves counts only the last quarter of the accesses between two decisions.
+// moves contains numbers of recent accesses that moved a line in the lists. The field "near" counts
+// the lines that were in the top array, and the field "far" counts the lines below it. As in the
+// type "share", only the last quarter of the accesses between two decisions is counted.
 type moves struct{ accesses, near, far int }
 
 // fewTopMoves reports whether only few hits in the top array would move a line if the lists
@@ -537,7 +537,7 @@ func (t *nearTally) combine(r *recency, at int) *SetDepths {
 				deeper += n
 			}
 		}
-		s[a][0] = t.accesses - t.cold - deeper // the accesses at depths above 0 are subtracted below
+		s[a][0] = t.accesses - t.cold - deeper // the next loop subtracts the accesses at depths above 0
 		for _, n := range s[a][1:] {
 			s[a][0] -= n
 		}

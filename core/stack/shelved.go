@@ -306,9 +306,9 @@ func (m *Exact) positionOf(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-// collect appends the lines from first to last whose stamps are in [begin, end), in any order, with
-// their positions in the stack. If the parameter "end" equals the constant "fresh", the lines of
-// the top array, which have no stamps, are included.
+// collect appends the lines in the range from "first" to "last" whose stamps are in [begin, end).
+// The lines are in any order, and each line has its position in the stack. If the parameter "end"
+// equals the constant "fresh", the lines of the top array, which have no stamps, are included.
 func (m *Exact) collect(to []firstTouch, first, last trace.Line, begin, end uint32) []firstTouch {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -351,7 +351,7 @@ type shelvedSets struct {
 	recent    recency
 	tally     nearTally
 	order     []trace.Line // the joined lines, in stack order from the bottom
-	last      []uint32     // number of each line's touch, in the same order
+	last      []uint32     // number of each joined line's touch, in stack order from the bottom
 	positions []uint32     // position of each line in the segment's stack, in the order of touches
 	at        int
 }

@@ -23,12 +23,12 @@ const (
 type part struct {
 	slots []entry
 	used  int
-	limit int // the part grows when used reaches this limit, seven tenths of the slots
+	limit int // the part grows when the field "used" reaches this limit, seven tenths of the slots
 }
 
 type entry struct {
 	key   uint64 // line + 1; 0 for an empty slot
-	stamp uint32 // a timestamp, onTop or fresh
+	stamp uint32 // a timestamp, or one of the constants onTop and fresh
 	// in [Sets], the number of the line's last move in the lists, or 0; in [Coherent], the id of the
 	// line, or 0
 	moved uint32
@@ -116,9 +116,9 @@ func (t *table) findBehind(line trace.Line) *entry {
 	}
 }
 
-// findOrAdd returns the line's entry. If the line has no entry, findOrAdd adds a fresh entry. The
-// result "grew" reports whether this part of the table has grown, which moves its entries. The
-// pointer is valid until the part grows.
+// findOrAdd returns the line's entry. If the line has no entry, findOrAdd adds an entry with the
+// stamp "fresh". The result "grew" reports whether this part of the table has grown, which moves
+// its entries. The pointer is valid until the part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]

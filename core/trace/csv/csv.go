@@ -335,7 +335,7 @@ type layout struct {
 	separator byte
 	count     int        // number of fields in a line; 0 until the header has been read
 	at        [known]int // index of the field for each column; -1 if there is no such field
-	column    [most]int  // the column of each field, or known if the field is ignored
+	column    [most]int  // the column of each field, or the constant "known" if the field is ignored
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
@@ -393,7 +393,8 @@ func separatorOf(header []byte) byte {
 	return ','
 }
 
-// columnOf returns the column with the given name, or known if there is no such column.
+// columnOf returns the column with the given name, or the constant "known" if there is no such
+// column.
 func columnOf(name []byte) int {
 	letters := make([]byte, 0, len(name))
 	for _, c := range name {

@@ -79,8 +79,7 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// fillThread writes the number of the running thread into the rows from index p.from up to index
-// end.
+// fillThread writes the number of the running thread into the rows [p.from, end).
 func (p *parser) fillThread(b *trace.Batch, end int) {
 	if b.Thread == nil {
 		return

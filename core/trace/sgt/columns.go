@@ -36,16 +36,16 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// repeatRows fills the rows from index row up to index end by repeating the rows [pattern, row). It
-// fills all columns except the addresses.
+// repeatRows fills the rows [row, end) by repeating the rows [pattern, row). It fills all columns
+// except the addresses.
 func (c *columns) repeatRows(pattern, row, end int) {
 	repeatColumn(c.kind, pattern, row, end)
 	repeatColumn(c.bytes, pattern, row, end)
 	repeatColumn(c.site, pattern, row, end)
 }
 
-// repeatColumn fills a column from index row up to index end by repeating column[pattern:row]. Each
-// copy is twice as long as the previous copy.
+// repeatColumn fills column[row:end] by repeating column[pattern:row]. Each copy is twice as long
+// as the previous copy.
 func repeatColumn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])

@@ -115,7 +115,8 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 }
 
 // miss updates the predictors after a misprediction, but not the field "last". The parameter "off"
-// is the difference from the last value, and "other" is the prediction of the other predictor.
+// is the difference from the last value, and "other" is the prediction of the predictor that was
+// not selected.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
 	if now == other {
@@ -129,7 +130,7 @@ func (v *cell) miss(now, previous, other, off uint64) {
 
 // learn updates the state with a value. If the prediction missed, the parameter "missed" is all
 // ones, and "off" is the difference from the last value. The parameter "other" is the prediction of
-// the other predictor.
+// the predictor that was not selected.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed
 	if now != other {
@@ -141,10 +142,11 @@ func (v *cell) learn(now, previous, other, off, missed uint64) {
 	v.last, v.missed = now, missed
 }
 
-// pending contains the rows of the step in vals that have not been written yet.
+// pending contains the rows of the current step that have not been written yet. The values of the
+// step are in the field "vals".
 type pending struct {
 	rows  []planRow
-	bytes uint64 // number of bytes in the range of the first row that earlier rows have covered
+	bytes uint64 // if the first row is a range: number of bytes of this range that earlier rows have covered
 }
 
 // prefix reads a prefix varint at b[at:]. Only the longest varints take a branch.
@@ -249,10 +251,10 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of steps into c, starting at index row, until c is full. The parameter
-// "most" limits the number of steps. fill returns the index after the last row, and the number of
-// steps that remain to be processed. A step counts as processed when it is in the queue, even if
-// its rows have not been written yet.
+// fill writes the rows of steps into c until c is full. The parameter "row" is the index in c of
+// the first row to write. The parameter "most" limits the number of steps. fill returns the index
+// after the last row, and the number of steps that remain to be processed. A step counts as
+// processed when it is in the queue, even if its rows have not been written yet.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
@@ -378,7 +380,7 @@ func (d *decoder) findLoop() (steps uint64, width int) {
 	}
 }
 
-// round writes the rows of one round of the loop in d.ring.
+// round writes the rows of one round of the loop whose blocks are listed in d.ring.
 func (d *decoder) round(c *columns, row int) int {
 	for _, slot := range d.ring {
 		b := &d.blocks.all[slot]
@@ -528,8 +530,8 @@ func (d *decoder) next() (slot uint32, misses uint64, err error) {
 	return d.before, s.misses, err
 }
 
-// correct computes the values of a step, and updates the predictors. The bits of misses mark the
-// mispredicted values.
+// correct computes the values of a step, and updates the predictors. The set bits of the parameter
+// "misses" mark the mispredicted values.
 func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	to = to[:len(cells)]
 	for i := range cells {

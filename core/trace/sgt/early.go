@@ -132,8 +132,8 @@ func (e *early) fill() error {
 	return nil
 }
 
-// copyRows copies rows of the current ticket to c, starting at index row. The result is the index
-// after the last copied row.
+// copyRows copies rows of the current ticket to c. The parameter "row" is the index in c of the
+// first copied row. The result is the index after the last copied row.
 func (e *early) copyRows(c *columns, row int) int {
 	end := e.rows
 	if e.ticket+1 < len(e.tickets) {
@@ -151,9 +151,9 @@ func (e *early) copyRows(c *columns, row int) int {
 	return row + n
 }
 
-// runEarly copies rows from a lane to c, until a different lane has the next row or c is full. The
-// rows were decoded in advance. The result mayContinue reports whether the lane may return further
-// rows.
+// runEarly copies rows that were decoded in advance from a lane to c. It stops when a different
+// lane has the next row or c is full. The result mayContinue reports whether the lane may return
+// further rows.
 func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, mayContinue bool) {
 	e := l.early
 	for row < len(c.addr) {

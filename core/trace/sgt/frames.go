@@ -189,8 +189,8 @@ func (t *Tables) nextModule(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures copies the structures that the sites and objects of a module use to the module. The
-// parameter "all" contains the structures of the whole program.
+// ownStructures adds to a module copies of the structures that the module's sites and objects use.
+// The parameter "all" contains the structures of the whole program.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {
 		return

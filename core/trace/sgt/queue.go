@@ -186,9 +186,9 @@ func (d *decoder) link(most uint64) uint64 {
 	return steps
 }
 
-// linkNarrow converts the steps before index end, as long as the steps belong to known straight
-// blocks with few rows. To avoid branches, linkNarrow writes two rows for each step, even if the
-// step has fewer rows.
+// linkNarrow converts the steps before the index "end", as long as the steps belong to known
+// straight blocks with few rows. To avoid branches, linkNarrow writes two rows for each step, even
+// if the step has fewer rows.
 func (d *decoder) linkNarrow(end int) {
 	q, blocks := &d.queue, d.blocks.all
 	if len(blocks) == 0 {

@@ -133,7 +133,7 @@ func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
 }
 
 // translate sets r.made to the new control part for the given number of steps. The old control part
-// ends at index end, and slack bytes follow.
+// consists of old[:end], and slack bytes follow.
 func (r *Renumberer) translate(old []byte, end int, steps uint64) error {
 	for _, b := range r.changed {
 		r.follow[b] = follow{b, b}

@@ -138,8 +138,8 @@ func ParseModule(body []byte, into *trace.Program) error {
 	return nil
 }
 
-// checkFunctions checks that the blocks of functions exist, and converts their numbers to numbers
-// of the program.
+// checkFunctions checks that the blocks of all functions exist. It converts the number of each
+// function's first block from a number within the module to a number in the program.
 func (t *tableForm) checkFunctions() {
 	for i := range t.Functions {
 		f := &t.Functions[i]
