@@ -31,8 +31,8 @@ type Topic struct {
 	File  string // the path of the page's Markdown file in the repository
 }
 
-// documented lists the manual pages that are stored next to the code that they describe: it maps
-// their paths to their names.
+// documented lists the manual pages that are stored next to the code that they describe. It maps
+// the paths of these pages to the names of the pages.
 var documented = map[string]string{"core/MODELS.md": "models", "core/trace/sgt/FORMAT.md": "sgt", "core/loops/FORMAT.md": "sgl"}
 
 var listed = regexp.MustCompile(`(?m)^## (.*)$|^- \[([^\]]*)\]\(([^)]*\.md)\)`)

@@ -14,7 +14,8 @@ import (
 // this depth iterates over chunks, and its inner loops iterate over the iterations of a chunk.
 // There may be several inner loops, because the compiler generates a vectorised loop and a loop for
 // the remaining iterations. If an iteration of the vectorised loop on average accesses w times as
-// many bytes as an iteration of the second loop, it represents w iterations of the program.
+// many bytes as an iteration of the second loop, one iteration of the vectorised loop represents w
+// iterations of the program.
 //
 // If the loop exits after its body (at a latch, for example in optimised code), an iteration begins
 // with the loop's header. If the loop exits earlier, at a test that is not a latch, an iteration

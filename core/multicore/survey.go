@@ -452,7 +452,8 @@ func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	return false
 }
 
-// beginPhase starts to merge the rows that the cores execute. These rows are in the region buffer.
+// beginPhase starts to merge the rows that the cores execute. These rows have already been written
+// to the region buffer.
 func (m *Reader) beginPhase() {
 	if m.tape.Rows() == 0 {
 		m.endPhase()

@@ -72,7 +72,9 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 		head, broken := stream.Peek(beginning)
 		if chosen, err = recognise(name, head, t.packings); err != nil {
 			if broken != nil && broken != io.EOF {
-				err = broken // report the damage instead of an unknown format, because the damage may have cut off bytes that identify the format
+				// report the damage instead of an unknown format, because the damage may have cut
+				// off bytes that identify the format
+				err = broken
 			}
 			return nil, err
 		}

@@ -220,7 +220,7 @@ type layout struct {
 	apart   bool // whether multiply-adds are executed as a product and a sum
 	// by instruction: the instructions of the block that use its result; one entry for each use
 	users [][]int32
-	// by instruction: whether it is free, because it is part of another instruction
+	// by instruction: whether the instruction is free, because it is part of another instruction
 	free []bool
 	// by instruction: for a sum that becomes a multiply-add, 1 + the number of the operand that is
 	// the product

@@ -74,12 +74,12 @@ func (b *Body) missBound() float64 {
 // addTransferBound sets the lower bound from transfers of lines to the first level. Sequential
 // lines take the given number of cycles per iteration, and the cycles of scattered lines are added.
 // During a transfer, loads and stores cannot access the first level. Accesses and transfers
-// alternate, and all other operations overlap with them. The time is therefore max(T_OL, T_nOL +
-// T_data), as in the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying
-// performance bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015,
-// section 3). If a core overlaps transfers with accesses, as AMD Zen does, T_data is a separate
-// bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the Architecture Gap:
-// Abstracting Performance-Relevant Properties of Modern Server Processors, 2020).
+// alternate. All other operations overlap with the accesses and transfers. The time is therefore
+// max(T_OL, T_nOL + T_data), as in the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein,
+// Quantifying performance bottlenecks of stencil computations using the Execution-Cache-Memory
+// model, ICS 2015, section 3). If a core overlaps transfers with accesses, as AMD Zen does, T_data
+// is a separate bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the
+// Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server Processors, 2020).
 func (s *Steady) addTransferBound(b *Body, cycles float64) {
 	accesses := Body{Processor: b.Processor}
 	for i := range b.Ops {
@@ -343,12 +343,13 @@ func (f *flow) loads(load []float64) {
 }
 
 // recurrence returns the number of cycles per iteration that dependences between iterations
-// require. This is the maximum, over the circuits of the dependence graph, of the sum of latencies
-// divided by the number of iterations that a circuit spans. First, the paths within an iteration
-// are contracted: the graph keeps only operations whose results are used by later iterations, and
-// connects them by the longest paths. Karp's theorem then yields the maximum mean of this graph
-// (R. Karp, A characterization of the minimum cycle mean in a digraph, 1978). If a value is used
-// several iterations later, additional vertices without cost represent the iterations in between.
+// require. For each circuit of the dependence graph, the sum of its latencies is divided by the
+// number of iterations that the circuit spans. The recurrence is the maximum of these quotients.
+// First, the paths within an iteration are contracted: the graph keeps only operations whose
+// results are used by later iterations, and connects them by the longest paths. Karp's theorem then
+// yields the maximum mean of this graph (R. Karp, A characterization of the minimum cycle mean in a
+// digraph, 1978). If a value is used several iterations later, additional vertices without cost
+// represent the iterations in between.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
 	r := newValueGraph(b)
 	if len(r.ends) == 0 {
@@ -363,8 +364,8 @@ func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) 
 }
 
 // valueGraph is the graph of values that are passed from one iteration to the next. A vertex is a
-// value that a later iteration uses. An arc leads from a value to a value of the next iteration,
-// and its length is the length of the longest path between them.
+// value that a later iteration uses. An arc leads from a value to a value of the next iteration.
+// The arc has the length of the longest path between the two values.
 type valueGraph struct {
 	ends []uint32 // operations whose results are used by later iterations
 	arcs []arc

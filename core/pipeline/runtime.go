@@ -99,10 +99,11 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 }
 
 type maker struct {
-	p    *Processor
-	r    *Run
-	out  *Runtime
-	from map[instrPlace][]instrPlace // by instruction: the instructions in other blocks whose results it uses
+	p   *Processor
+	r   *Run
+	out *Runtime
+	// by instruction: the instructions in other blocks whose results the instruction uses
+	from map[instrPlace][]instrPlace
 }
 
 // instrPlace identifies an instruction of the program.
@@ -254,8 +255,8 @@ func (m *maker) timeBody(head uint32, blocks []uint32, iterations float64, carri
 }
 
 // roundLength returns the average trip count of an inner loop, or 0 if this average is not a whole
-// number. If the trip count of a loop varies, its executions do not overlap: the core mispredicts
-// the end of the loop, and starts the next execution late.
+// number. If the trip count of a loop varies, the loop's executions do not overlap: the core
+// mispredicts the end of the loop, and starts the next execution late.
 func (m *maker) roundLength(head uint32, blocks []uint32, iterations float64) float64 {
 	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
 		return 0
@@ -343,7 +344,7 @@ func (m *maker) timeShares(body *Body, pieces []Piece) []float64 {
 	return shares
 }
 
-// addGaps adds missing classes and unknown functions of a body to the result.
+// addGaps adds the body's missing classes and unknown functions to the result.
 func (m *maker) addGaps(body *Body, blocks []uint32) {
 	for _, missing := range body.Missing {
 		missing.Block = blocks[missing.Block]

@@ -53,7 +53,7 @@ type scheduler struct {
 	b      *Body
 	s      Schedule
 	need   []float64 // load of each port in the steady state
-	enters []uint32  // by operation: the first cycle in which it may start
+	enters []uint32  // by operation: the first cycle in which the operation may start
 	busy   []portSet // busy ports by cycle
 	held   []Slot    // assigned slots of the current operation
 	// micro-ops of the current operation, in the order in which they start. If several micro-ops
@@ -142,7 +142,7 @@ func (s *scheduler) startOperations() {
 }
 
 // readyTime returns the time at which all operands from this iteration are available, or false if
-// it is not known yet.
+// this time is not known yet.
 func (s *scheduler) readyTime(op *Op, done []bool) (at float64, known bool) {
 	for _, w := range op.Waits {
 		if w.Before > 0 {

@@ -5,9 +5,9 @@ import "github.com/stackglass/stackglass/core/trace"
 // x86 is the value of isa in descriptions of x86 processors.
 const x86 = "x86-64"
 
-// effectiveTarget returns the target of the code. For processors that are not x86, it keeps only
-// trace.Contract; the code is then treated as if it were compiled for the processor, with all its
-// features.
+// effectiveTarget returns the target of the code. For processors that are not x86, the result
+// contains at most the flag trace.Contract. The code is then treated as if it had been compiled for
+// the processor, with all features of the processor.
 func (p *Processor) effectiveTarget(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {
 		return t & trace.Contract

@@ -81,7 +81,7 @@ func (h *Histogram) AddN(d, n uint64) {
 	}
 }
 
-// block returns the block that counts d.
+// block returns the block that contains the counter of distance d.
 func (h *Histogram) block(d uint64) *block {
 	i := d / (blockLen * pageLen)
 	for uint64(len(h.pages)) <= i {

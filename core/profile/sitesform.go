@@ -185,9 +185,9 @@ func cutList[T any](list []T, from int) (part, rest []T) {
 	return part, list
 }
 
-// checkSites checks that the counts of all sites add up exactly to the histogram of their line
+// checkSites checks that the counts of all sites add up exactly to the histogram for the same line
 // size, in each bin and in the number of first accesses. It checks the counts of the objects in the
-// same way.
+// same way. In a sampled profile, only the total number of accesses must be exact.
 func (p *Profile) checkSites() error {
 	s := p.Sites
 	if s == nil {

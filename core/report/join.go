@@ -105,7 +105,7 @@ func Join(a, b Table, by Key) *Joined {
 	return j
 }
 
-// addColumns adds the columns of t that j lacks.
+// addColumns adds to j the columns of t that j lacks.
 func (j *Joined) addColumns(t *Table, by Key) {
 	for _, c := range t.Columns {
 		list := &j.Cells
@@ -315,7 +315,8 @@ func (j *Joined) cellName(cell int, key bool) Value {
 	return TextOf(j.Cells[cell].labelWithUnit())
 }
 
-// shownCells returns the indices of the compared columns that are shown in any row (see isShown).
+// shownCells returns the indices of the compared columns that are shown in at least one row (see
+// isShown).
 func (j *Joined) shownCells() (cells []int) {
 	for cell := range j.Cells {
 		for i := range j.Rows {

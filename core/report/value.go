@@ -23,8 +23,8 @@ type Value struct {
 }
 
 // incomparable makes a struct type incomparable. If a type is comparable, the compiler generates a
-// comparison function for each length of arrays of this type that occurs in literals. These
-// functions occupied 57 KB of the page's program.
+// comparison function for each length of arrays of this type that occurs in literals. Such
+// comparison functions occupied 57 KB of the page's program.
 type incomparable = [0]func()
 
 type kind uint8

@@ -57,8 +57,8 @@ type bus struct {
 	lines   lineTable
 	pruneAt int // number of lines in the table at which unused lines are removed
 
-	// recent contains recent stores to modified lines by their owners. A further store by the owner
-	// needs no request.
+	// recent contains recent stores that the owners of modified lines have made to these lines. A
+	// further store by the owner needs no request.
 	recent [recentStores]recentStore
 }
 
@@ -248,7 +248,8 @@ func (b *bus) prune() {
 }
 
 // requestFromOthers makes the other holders of a line write back dirty data, and returns the
-// holders that still contained the line. For a write, it also invalidates the line in their caches.
+// holders that still contained the line. For a write, requestFromOthers also invalidates the line
+// in the caches of these holders.
 func (b *bus) requestFromOthers(holders uint64, member int, line trace.Line, write, here bool) (others uint64) {
 	anyDirty := false
 	for left := holders &^ (1 << member); left != 0; left &= left - 1 {

@@ -74,7 +74,7 @@ func (c *core) hitFirstLevel(addr trace.Addr, bytes uint64, write bool) bool {
 // numbered from 0.
 func cacheNumber(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
-// needsBus reports whether the caches of level i must be kept coherent. They must be kept
+// needsBus reports whether the caches of level i must be kept coherent. The caches must be kept
 // coherent if a cache of the level below serves more cores than a cache of level i.
 func needsBus(levels []hierarchy.Cache, i int) bool {
 	behind := uint32(hierarchy.AllCores)

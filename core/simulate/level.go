@@ -219,7 +219,7 @@ func (l *level) removeOutdated(line trace.Line) {
 	}
 }
 
-// fill inserts a line into its set, which may evict another line.
+// fill inserts a line into the line's set. This insertion may evict another line.
 func (l *level) fill(line trace.Line, dirty bool) { l.fillFor(line, dirty) }
 
 // fillFor works like fill, but also returns the evicted line.

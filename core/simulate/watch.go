@@ -61,8 +61,8 @@ func (s *Simulator) newWatch(c hierarchy.Cache, depth int, seed uint64) *watch {
 	return w
 }
 
-// supportsBound reports whether OPT is a lower bound for a cache's misses. This requires that the
-// cache inserts the line of every miss, and fetches lines as a whole.
+// supportsBound reports whether OPT is a lower bound for a cache's misses. OPT is a lower bound
+// only if the cache inserts the line of every miss, and fetches lines as a whole.
 func supportsBound(c hierarchy.Cache, depth int) bool {
 	return c.SubBlockBytes == 0 && !c.Write.Around() && (depth == 0 || c.Inclusion != hierarchy.Exclusive)
 }
@@ -128,8 +128,8 @@ func (l *level) watchDemand(line trace.Line, store bool, access func()) (missed 
 	return missed
 }
 
-// addrOf returns the address that prefetchers use for an access to a line. In the first level, it
-// is the address of the reference. In other levels, it is the address of the line.
+// addrOf returns the address that prefetchers use for an access to a line. In the first level,
+// prefetchers use the address of the reference. In other levels, they use the address of the line.
 func (l *level) addrOf(line trace.Line) trace.Addr {
 	if l.watch.depth == 0 {
 		return l.watch.s.addr

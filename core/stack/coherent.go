@@ -171,8 +171,8 @@ func (m *Coherent) putInArray(q *queuedAccess, evicted *entry) {
 	m.array[i] = q.line
 }
 
-// leaveArray assigns a stamp to a line that leaves the array. In the lists of the line's sets, it
-// moves the line below the lines that are still in the array.
+// leaveArray assigns a stamp to a line that leaves the array. In the lists of the line's sets,
+// leaveArray moves the line below the lines that are still in the array.
 func (m *Coherent) leaveArray(line trace.Line, e *entry) {
 	m.ways.leaveArray(line, e.moved, m.linesInSameSets(line))
 	e.stamp = m.newStamp()

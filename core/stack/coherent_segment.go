@@ -291,9 +291,9 @@ func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	return 0
 }
 
-// push adds an entry above the set's entries, and reports whether it filled one of their holes. If
-// the parameter "at" is not negative, push removes the entry at this index. If the access filled a
-// hole of the segment's stack, the other entries do not move.
+// push adds an entry above the set's entries, and reports whether the new entry filled a hole of
+// the set. If the parameter "at" is not negative, push removes the entry at this index. If the
+// access filled a hole of the segment's stack, the other entries do not move.
 func (s *belowSet) push(at int, filled bool) bool {
 	if filled {
 		if at >= 0 {

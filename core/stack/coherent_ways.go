@@ -193,8 +193,8 @@ func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	return last
 }
 
-// moveDown moves the topmost entry, and the ring's entries above a line, down by one, so that they
-// fill the line's position. It returns the line's depth.
+// moveDown moves the topmost entry, and the ring's entries above a line, down by one position. The
+// lowest of the moved entries takes the line's position. moveDown returns the line's depth.
 func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	for d := range len(ring) {
 		place := &ring[(int(head)+d)&(len(ring)-1)]

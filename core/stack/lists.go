@@ -66,7 +66,7 @@ func (l *lists) index(line uint32) (place uint32) {
 }
 
 // newerInSiblings returns the number of newer lines that share a line's set among 2^b sets, but not
-// among 2^(b+1) sets. These lines are in several lists. The parameter n is the number of newer
+// among 2^(b+1) sets. The newer lines are in several lists. The parameter n is the number of newer
 // lines in the line's set among 2^(b+1) sets.
 func (l *lists) newerInSiblings(p *listPage, place uint32, b, n int, after uint64) (beside int) {
 	step := uint32(1) << (b - l.least)
@@ -136,7 +136,7 @@ func (l *list) newer(turn uint8, after uint64) int {
 func isNewer(entry, after uint64) int { return int((after - 1 - entry) >> 63) }
 
 // insert moves the n newest entries back by one position, and stores an entry in front of them.
-// insert overwrites the entry that followed them.
+// insert overwrites the entry behind the n newest entries.
 func (l *list) insert(turn uint8, n int, entry uint64) {
 	p := slot(turn, n)
 	for ; n > 0; n-- {

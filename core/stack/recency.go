@@ -185,7 +185,7 @@ func (r *recency) settle() {
 }
 
 // overflow creates lists[k+1] before a list of lists[k] first loses an entry, and reports whether
-// it created them. The new lists contain all entries that have been added to lists[k] so far.
+// it created lists[k+1]. The new lists contain all entries that have been added to lists[k] so far.
 func (r *recency) overflow(k int) (made bool) {
 	if k+1 < len(r.lists) || k+1 == len(r.kept) {
 		return false

@@ -459,8 +459,8 @@ func (m *Sets) find(line trace.Line) *topLine {
 }
 
 // unlistedLines counts the lines that share a set with x, and that have been in the top array since
-// x left it. The lists do not count these lines as newer than x, so they must be added. The result
-// contains a lane for each number of sets.
+// x left it. The lists do not count these lines as newer than x, so the result is added to the
+// counts of the lists. The result contains a lane for each number of sets.
 func (m *Sets) unlistedLines(x trace.Line, after uint32) (depths uint64) {
 	for i := range m.above {
 		y := &m.above[i]

@@ -558,9 +558,9 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 
 // code encodes or decodes the nonempty lists. Each list is encoded as its index plus 1, followed by
 // the number of the newest entry and then by the entries, newest first. Each entry is encoded as
-// the last bits of its line, and the difference between its number and the number of the next older
-// entry (0 if there is none). No number is greater than the parameter "next". The value 0 ends the
-// sequence of lists.
+// the last bits of its line, followed by the entry's number minus the number of the next older
+// entry (0 if there is no older entry). No number is greater than the parameter "next". The value 0
+// ends the sequence of lists.
 func (l *lists) code(c *codec.Coder, next uint32) {
 	for number := 0; ; { // the index of the previous list, plus 1
 		if !c.Reads() {

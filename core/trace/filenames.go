@@ -32,8 +32,8 @@ type sourceFile struct {
 	parts []string
 }
 
-// nameFiles names the files of a group. All paths of the group have the same last depth - 1
-// elements.
+// nameFiles names the files of a group. The last depth - 1 elements of all paths of the group are
+// equal.
 func nameFiles(files []sourceFile, depth int, names map[string]string) {
 	groups := map[string][]sourceFile{}
 	for _, f := range files {

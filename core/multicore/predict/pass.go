@@ -36,7 +36,9 @@ type pass struct {
 	byCore     []uint64
 	used       []bool // by private range: whether a reference has accessed the range
 	done       bool   // whether all rows of the threads have been read
-	crowded    bool   // whether there are more than mostDomains groups of cores that share a cache; their stacks are then not computed
+	// whether more than mostDomains groups of cores share a cache; the stacks of these groups are
+	// then not computed
+	crowded bool
 }
 
 // mostDomains is the maximum number of groups of cores with a shared stack, in addition to the
@@ -322,7 +324,8 @@ func (p *pass) sdcmMethod() hierarchy.Method {
 	return hierarchy.SDCM
 }
 
-// addModelled adds the results of SDCM to the result, and the profile if the question requests it.
+// addModelled adds the results of SDCM to r. If the question requests the profile, addModelled also
+// adds the profile.
 func (p *pass) addModelled(r *Result) error {
 	found := p.runner.Finish(profile.State{})
 	if p.q.Keep == p.cores {

@@ -183,7 +183,7 @@ func (e *encoder) addPredicted(kind trace.Kind, site, marks uint32, v *firstRow)
 	return true
 }
 
-// add adds any row, whether or not it equals the prediction.
+// add adds a row, whether or not the row equals the prediction.
 func (e *encoder) add(kind trace.Kind, site, marks uint32, v firstRow) {
 	before := e.stateOf(e.before)
 	n, which := before.next, byte(asNext)

@@ -125,7 +125,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // mask transforms a checksum as section 3 of the specification requires.
 func mask(sum uint32) uint32 { return (sum>>15 | sum<<17) + 0xa282ead8 }
 
-// cut converts io.EOF within a chunk to io.ErrUnexpectedEOF. It returns all other errors unchanged.
+// cut converts io.EOF within a chunk to io.ErrUnexpectedEOF. cut returns all other errors
+// unchanged.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -292,8 +292,8 @@ func (a *Reader) member(thread uint32) *member {
 // Therefore, only this offset shows the OpenMP number of a thread.
 const stagger = 64
 
-// numberNewMembers assigns new thread numbers to the members that have none, in OpenMP order if their
-// stacks show this order.
+// numberNewMembers assigns new thread numbers to the members without a number. The members are
+// numbered in OpenMP order if their stacks show this order.
 func (a *Reader) numberNewMembers() {
 	fresh := a.fresh[:0]
 	for _, m := range a.members {

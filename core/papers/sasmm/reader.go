@@ -204,8 +204,8 @@ func (r *Reader) advance() error {
 	return nil
 }
 
-// readRows reads rows of the trace until executions must be returned before further rows can be
-// read.
+// readRows reads rows of the trace. It stops if executions must be returned before further rows can
+// be read.
 func (r *Reader) readRows() error {
 	for r.at < r.batch.Len() {
 		if err := r.row(r.at); err != nil {
@@ -382,8 +382,8 @@ func (r *Reader) count(block uint32) {
 
 // routeExecution adds the execution to the section if the execution is in a region, or if
 // executions are divided as printed in the paper. All other executions are queued for the output.
-// An execution in which a region begins or ends is outside of the region, because its block
-// forks, or continues after the join.
+// An execution in which a region begins or ends is outside of the region, because the executed
+// block forks, or continues after the join.
 func (r *Reader) routeExecution() error {
 	x := &r.now
 	if !r.options.PerRegion {

@@ -254,10 +254,12 @@ func (c *cursor) uvarint(t *track) uint64 {
 // followed the current track. The data alternate between the number of consecutive correct
 // predictions and the number of a mispredicted track.
 type order struct {
-	data  []byte
-	guess []uint32 // index: 1 + track, or 0 for the beginning; value: 1 + the track that last followed, or 0 if unknown
-	now   uint32   // 1 + the last track; 0: none yet
-	run   uint64   // number of correct predictions since the last misprediction
+	data []byte
+	// index: 1 + track, or 0 for the beginning; value: 1 + the track that last followed, or 0 if
+	// unknown
+	guess []uint32
+	now   uint32 // 1 + the last track; 0: none yet
+	run   uint64 // number of correct predictions since the last misprediction
 	total uint64
 }
 

@@ -60,8 +60,8 @@ type touch struct {
 	level           Level
 
 	// looked is the number of lookups of lines, and missed is the number of lookups that missed.
-	// The field "again" is true if one of the missing lines had been used before. These three
-	// fields are used only in the root.
+	// The field "again" is true if one of the missing lines had been used before. Only the root
+	// uses the fields looked, missed and again.
 	looked, missed float64
 	again          bool
 }
@@ -214,8 +214,8 @@ func sorted(n int, compare func(i, j int) int) []int {
 	return order
 }
 
-// loopArrays returns the arrays of a loop. Touches belong to the same array if their bytes overlap
-// during the loop, or if they stay in one line.
+// loopArrays returns the arrays of a loop. Two touches belong to one array if their bytes overlap
+// during the loop, or if the bytes of both touches stay in one line.
 func (a *analysis) loopArrays(l *loop, touches []touch) []array {
 	spans := make([]span, len(touches))
 	for i := range touches {
@@ -488,8 +488,8 @@ func (a *analysis) storeLevels(l *loop, touches []touch) {
 	}
 }
 
-// distribute divides the misses of a touch among its leaves, in proportion to their misses within
-// the part. No leaf is assigned more misses than it has accesses.
+// distribute divides the misses of a touch among the touch's leaves, in proportion to the misses of
+// each leaf within the part of the body. No leaf is assigned more misses than it has accesses.
 func (t *touch) distribute(l *loop) {
 	given, room := 0., 0.
 	for _, u := range t.of.leaves {

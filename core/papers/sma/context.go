@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// context contains the arrays of a loop or of an iteration in the order of their last use. It
-// is the right context of the thesis, before arrays that do not fit are removed (§3.3).
+// context contains the arrays of a loop or of an iteration in the order of their last use. The
+// right context of the thesis (§3.3) is this list without the arrays that do not fit in the cache.
 type context struct {
 	above, below []int32 // by array: 1 + the next array above or below, or 0 if there is no such array
 	top          int32   // 1 + the most recently used array
@@ -50,8 +50,8 @@ func (c *context) makeMostRecent(i int, batch int32) {
 
 // evictedShare computes the context-based reuse distance of an array, set by set. It returns the
 // share of the array's lines that are in overfull sets, and the reason for their eviction. A set is
-// overfull if it would have to keep more lines than it has ways. The lines to keep are the lines of
-// this array, and the lines that were used since the last use of the array.
+// overfull if the number of lines to keep in the set exceeds the number of ways. The lines to keep
+// are the lines of this array, and the lines that were used since the last use of the array.
 func (a *analysis) evictedShare(c *context, its []array, i int) (share float64, why reason) {
 	of := &its[i]
 	lines := of.lines

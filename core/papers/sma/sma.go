@@ -190,7 +190,7 @@ type Leaf struct {
 // errMany is the error for a tree whose counts would overflow.
 var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer accesses, because counts have 64 bits"}
 
-// These limits apply to caches.
+// These constants are the maximum dimensions of a cache.
 const (
 	mostSets = 1 << 20
 	mostWays = 1 << 24

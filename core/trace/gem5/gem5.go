@@ -281,8 +281,8 @@ const (
 	wireFixed32 = 5
 )
 
-// varint reads a varint of at most ten bytes. The result n is the number of bytes read. It is 0 if
-// the text ends within the varint, and negative if the number has more than 64 bits.
+// varint reads a varint of at most ten bytes. The result n is the number of bytes read. The result
+// n is 0 if the text ends within the varint, and negative if the number has more than 64 bits.
 func varint(text []byte) (v uint64, n int) {
 	if len(text) > 0 && text[0] < 0x80 {
 		return uint64(text[0]), 1

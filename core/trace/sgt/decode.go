@@ -91,9 +91,9 @@ func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 // follow records that the block in the given slot has followed this block.
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
-// cell contains the predictor's state for a value. In straight blocks, it also describes the row
-// whose address is the value. The cell of a row without a value repeats the previous value, so that
-// the row does not affect the prediction of later values.
+// cell contains the predictor's state for a value. In straight blocks, the cell also describes the
+// row whose address is the value. The cell of a row without a value repeats the previous value, so
+// that the row does not affect the prediction of later values.
 type cell struct {
 	last, stride, link uint64
 	mask               uint64 // all ones if the row has a value, otherwise 0
@@ -145,8 +145,9 @@ func (v *cell) learn(now, previous, other, off, missed uint64) {
 // pending contains the rows of the current step that have not been written yet. The values of the
 // step are in the field "vals".
 type pending struct {
-	rows  []planRow
-	bytes uint64 // if the first row is a range: number of bytes of this range that earlier rows have covered
+	rows []planRow
+	// if the first row is a range: number of bytes of this range that earlier rows have covered
+	bytes uint64
 }
 
 // prefix reads a prefix varint at b[at:]. Only the longest varints take a branch.

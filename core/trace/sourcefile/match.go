@@ -108,7 +108,9 @@ func uniqueLines(lines []string) map[string]int {
 // anchors pairs equal lines of a[fromA:toA] and b[fromB:toB] that occur exactly once in each
 // version. It returns the longest list of pairs that are in the same order in both versions.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
-	var ends []int // ends[n] is the index in "pairs" of the last pair of a list of n+1 pairs: the list that ends earliest in b
+	// ends[n] is the index in "pairs" of the last pair of a list of n+1 pairs: the list that ends
+	// earliest in b
+	var ends []int
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
