@@ -233,7 +233,7 @@ func compileC(clang, folder string, args []string) error {
 }
 
 // ownKinds lists the kinds of the events that the runtime generates, in the order of sg_own in
-// runtime/runtime.h. Each event is a block with one site.
+// runtime/runtime.h. The trace contains one block with one site for each of these kinds.
 var ownKinds = [...]trace.Kind{trace.ThreadStart, trace.ThreadEnd, trace.RegionBegin, trace.RegionEnd}
 
 // ownTables returns the body of the MODL frame that describes the blocks of the runtime's events.

@@ -56,7 +56,7 @@ func withoutSpace(source string) string {
 
 type spaces struct {
 	lines  []string
-	unseen map[int]bool // the lines, by number, that add invisible white space
+	unseen map[int]bool // the numbers of the lines that add invisible white space
 }
 
 // readBlock reads the statements of a block of code. It returns the last line of the block, and the

@@ -34,8 +34,8 @@ type kernel struct {
 	// single-threaded run then executes several iterations at once, while other runs may execute
 	// the iterations one by one. The kernel is therefore also compiled without vectorisation.
 	vectorised bool
-	// runs is the number of runs for each number of threads. If the division of the work varies
-	// between runs, the mean of several runs is the reference; 0 means one run.
+	// runs is the number of runs for each number of threads. The value 0 means one run. If the
+	// division of the work varies between runs, the mean of several runs is the reference.
 	runs int
 }
 
@@ -160,8 +160,8 @@ func synthesisedThreads(path string) predict.Source {
 	})
 }
 
-// printedThreads returns a source of threads, among which an algorithm of the paper divides the
-// blocks: Algorithm 2 if shared is true, and otherwise Algorithm 1.
+// printedThreads returns a source of threads. An algorithm of the paper divides the blocks among
+// these threads: Algorithm 2 if shared is true, and otherwise Algorithm 1.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := openTrace(path)

@@ -18,7 +18,7 @@ type loopRow struct {
 	steady         pipeline.Steady // the model's steady state, with the numbers of llvm-mca's tables
 	tuned          pipeline.Steady // the model's steady state, with measured latencies and throughputs
 	peer           float64         // llvm-mca's steady state
-	pass, peerPass float64         // cycles of one pass in the model and in llvm-mca
+	pass, peerPass float64         // cycles of one pass through the loop body, in the model and in llvm-mca
 }
 
 // mcaCycles returns two results of llvm-mca for a loop: the cycles per iteration in the steady
@@ -43,8 +43,8 @@ func mcaCycles(t *target, assembly string) (steady, first float64, err error) {
 	return (late - early) / 1000, first, err
 }
 
-// mcaOverhead is the number of cycles that llvm-mca adds to one pass: an instruction is dispatched
-// one cycle before it starts, and retires after it has been executed.
+// mcaOverhead is the number of cycles that llvm-mca adds to one pass through a loop body: an
+// instruction is dispatched one cycle before it starts, and retires after it has been executed.
 const mcaOverhead = 3
 
 func compareAll(w io.Writer, testdata, machine, march string, measured bool) error {
@@ -188,7 +188,8 @@ func median(list []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// loopNotes explains, by loop, differences between the model and llvm-mca or the measurement.
+// loopNotes maps the names of loops to explanations of why the model differs from llvm-mca or from
+// the measurement.
 var loopNotes = func() map[string]string {
 	const (
 		folded   = "in llvm-mca, an operation waits longer for a load that is folded into the operation"

@@ -21,7 +21,7 @@ type loop struct {
 	block    trace.Block // the loop in the optimised IR
 	target   trace.Target
 	assembly string  // the assembly of the loop
-	count    float64 // additional iterations in a run with the larger size, compared with the smaller size
+	count    float64 // number of iterations in a run with the larger size minus the number in a run with the smaller size
 	measured float64 // cycles per iteration; 0: not measured
 	median   float64 // the median of several rounds; the field "measured" contains the fastest round
 }

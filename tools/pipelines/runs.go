@@ -145,7 +145,8 @@ func printFunctions(w io.Writer, list []functionRow) {
 	fmt.Fprintf(w, "not modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
 }
 
-// functionNotes explains, by function, differences between predicted and measured run times.
+// functionNotes maps the names of functions to explanations of why the predicted and measured run
+// times differ.
 var functionNotes = map[string]string{
 	"run_matmul_short": "the loop runs only two iterations per call: the code around the loop is not limited by throughput alone",
 	"run_jacobi":       "vectors cross line boundaries",

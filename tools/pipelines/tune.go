@@ -24,7 +24,7 @@ type probe struct {
 	chain, copies        string
 	mixed                string  // a chain with a multiplication after each link
 	linkCount, copyCount float64 // number of snippets in one iteration of the dependency chain, and in one iteration of the independent copies
-	overhead             float64 // cycles per link that other instructions in the chain take
+	overhead             float64 // the part of the cycles per link that instructions other than the snippet take
 	float                bool    // whether the registers contain floats rather than doubles
 	latency, throughput  float64 // in cycles, as measured; 0: not measured
 	mixedLatency         float64 // the latency in the mixed chain, in cycles, as measured
@@ -52,9 +52,9 @@ func generalRegister(like string, k int) string {
 	return "%r" + strconv.Itoa(8+k) + suffix
 }
 
-// probes returns the probes that measure the times of snippets. It skips the latency of
-// instructions whose operand and result are in different kinds of registers, and instructions that
-// depend on flags or addresses.
+// probes returns the probes that measure the times of snippets. No probe measures the latency of an
+// instruction whose operand and result are in different kinds of registers. Some instructions that
+// depend on flags or addresses have no probe.
 func probes(snippets []snippet) (list []probe) {
 	for _, s := range snippets {
 		if len(s.forms) == 0 {
@@ -310,8 +310,8 @@ func keepFastest(list []probe, out []byte) error {
 	return nil
 }
 
-// withMeasurements returns a description in which measured numbers replace the numbers from the
-// tables, if the two differ.
+// withMeasurements returns a description in which a measured number replaces the number from the
+// tables wherever these two numbers clearly differ.
 func withMeasurements(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	q := &pipeline.Processor{
 		Name: p.Name + "-measured", Title: p.Title + ", with measured latencies and throughputs", ISA: p.ISA,

@@ -166,7 +166,7 @@ func (d *dependencies) addLinkedModules(program []byte) error {
 }
 
 // sortedParts returns the dependencies of the release in the order of their names. It returns an
-// error if DEPENDENCIES.md does not list all of them.
+// error if any of these dependencies is not listed in DEPENDENCIES.md.
 func (d *dependencies) sortedParts() (list []dependency, err error) {
 	for name, p := range d.parts {
 		if !d.listed[name].linked {

@@ -28,9 +28,9 @@ import (
 // The entry of a function is its number in the file, which is one more than the entry of the
 // previous function. A program counter consists of the function's number and, in the lower 16 bits,
 // a block number. To find the function for a program counter, the runtime uses a table of buckets,
-// which can be computed from the number of functions. Names are numbers (see symbols.go). The name
-// offset in a record is therefore folded to a flag for the runtime's prefix, and the names
-// themselves are omitted.
+// which can be computed from the number of functions. The names of functions have already been
+// replaced with numbers (see symbols.go). The name offset in a record is therefore folded to a flag
+// for the runtime's prefix, and the names themselves are omitted.
 
 // foldedTable describes the location of the table to unfold.js. This description is stored below
 // the lowest address that Go programs use, and unfold.js clears it.
@@ -134,7 +134,7 @@ func (f *foldedTable) buckets(words []uint32) []uint32 {
 type functionTable struct {
 	foldedTable
 	starts []uint32 // the address of each record
-	others []uint32 // the number of other tables in each record
+	others []uint32 // the number of PCDATA tables in each record
 	data   []uint32
 	end    uint32 // the address after the last record
 
@@ -165,7 +165,7 @@ type field struct {
 	differences bool // whether values are stored as differences from the largest previous value
 }
 
-// fields returns the folded fields in order.
+// fields returns the fields in the order in which the folded table contains them.
 func (t *functionTable) fields() (list []field) {
 	for word := uint32(wordName + 1); word < wordIDs; word++ {
 		if word == wordOthers {
@@ -181,8 +181,9 @@ func (t *functionTable) fields() (list []field) {
 	return append(append(list, t.offsetFields(none, t.others)...), t.offsetFields(t.others, t.data)...)
 }
 
-// offsetFields returns the fields for the offsets that follow the heads of records. In record i,
-// these are many[i] offsets, which follow the head and after[i] other offsets.
+// offsetFields returns the fields for the offsets that follow the heads of records. Record i begins
+// with its head and after[i] other offsets. The many[i] offsets that follow belong to the returned
+// fields.
 func (t *functionTable) offsetFields(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
 		f := field{differences: true}

@@ -56,14 +56,14 @@ const (
 	recordStack   = 16
 	recordFiles   = 20
 	recordLines   = 24
-	recordOthers  = 28 // number of other tables
+	recordOthers  = 28 // number of other tables (PCDATA)
 	recordUnit    = 32 // offset of the file names of the function's compilation unit
 	recordStart   = 36 // the function's first line
 	recordData    = 43 // number of data offsets, in one byte
 	recordOffsets = 44 // offsets of the other tables, followed by the offsets of data
 )
 
-// These are the numbers of the other tables, and of the data, that only stack traces use.
+// These constants identify the other tables, and the kinds of data, that only stack traces use.
 const (
 	unsafePoints  = 0 // PCDATA_UnsafePoint, for signals
 	inlinedAt     = 2 // PCDATA_InlTreeIndex: locations of inlined calls

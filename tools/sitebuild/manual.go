@@ -94,7 +94,7 @@ func manualPages() (pages []manualPage, err error) {
 	return pages, nil
 }
 
-// groupPages returns the pages in groups. It omits the first page, the table of contents.
+// groupPages returns the pages in groups. It omits the first page, which is the table of contents.
 func groupPages(pages []manualPage) (groups []manualGroup) {
 	for _, page := range pages[1:] {
 		if len(groups) == 0 || groups[len(groups)-1].Title != page.Group {

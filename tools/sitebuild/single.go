@@ -225,7 +225,8 @@ func (s *single) addScript(name string, text []byte) error {
 	return err
 }
 
-// setPolicy sets the policy of a single file, and marks the document as a single file.
+// setPolicy sets the content security policy of the single HTML file, and marks the document as a
+// single file.
 func (s *single) setPolicy() error {
 	text := html.EscapeString(policy.Single(s.scripts, s.styles))
 	return errors.Join(

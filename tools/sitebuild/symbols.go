@@ -28,8 +28,8 @@ const (
 	otherPrefix   = "go."
 )
 
-// namesLinkAt is the byte address of the name of the file with the function names. The name follows
-// the folding data.
+// namesLinkAt is the byte address of the name of the file with the function names. In memory, this
+// name follows the description of the folded table.
 const (
 	namesLinkAt    = 4 * (foldedTableAt + foldedTableWords)
 	namesLinkBytes = 128

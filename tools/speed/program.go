@@ -27,7 +27,7 @@ type program struct {
 	references    float64
 	accesses      float64 // number of line accesses
 	distinct      float64
-	cacheFriendly bool // whether more than 97 % of the accesses hit in 32 KiB
+	cacheFriendly bool // whether more than 97 % of the accesses hit in a cache of 32 KiB
 	costs         map[string][]cost
 	figures       map[string][]float64 // measurements of the kernels, the samples and the browser tab
 }

@@ -22,8 +22,8 @@ type target struct {
 func least(on string, bound float64) []target { return []target{{on, bound, false}} }
 func most(on string, bound float64) []target  { return []target{{on, bound, true}} }
 
-// groups contains, by name, predicates that select the programs to which a question or a target
-// applies.
+// groups maps the name of each group to a predicate. The predicate selects the programs to which a
+// question or a target applies.
 var groups = map[string]func(p *program) bool{
 	"every":          func(*program) bool { return true },
 	"all":            (*program).traced,

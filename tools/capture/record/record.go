@@ -212,7 +212,7 @@ type program struct {
 	machine elf.Machine
 }
 
-// captureFacts returns the facts about the program and its arguments that the trace lists.
+// captureFacts returns the facts that are stored in the trace: the program and its arguments.
 func (p *program) captureFacts() []trace.Fact {
 	facts := []trace.Fact{{Name: "program", Value: p.file}}
 	for _, arg := range p.args {

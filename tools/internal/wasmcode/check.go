@@ -3,8 +3,9 @@ package wasmcode
 import "bytes"
 
 // checkEquivalence panics with errFlow unless the new code of a function is equivalent to its old
-// code. Each block must contain the same instructions. Each jump, the end of each block, and each
-// block number at which a goroutine resumes must lead to the same block as before. checkEquivalence
+// code. Apart from jumps, each block of the new code must contain the same instructions as the
+// block with the same number in the old code. Each jump, the end of each block, and each block
+// number at which a goroutine resumes must lead to the same block as before. checkEquivalence
 // parses the new code independently of the functions that wrote it. However, these functions
 // recorded where each block starts, and checkEquivalence uses these positions.
 func (f *flow) checkEquivalence() {
@@ -224,9 +225,9 @@ func (c *flowChecker) checkFallThrough(at, next int) {
 	}
 }
 
-// checkCopied panics unless the new code at an instruction equals the given old code. It returns
-// the index of the instruction after this code. The code may use variable 0, as indirect calls do,
-// but only after it has set the variable.
+// checkCopied panics unless the new code that starts at the given instruction equals the given old
+// code. It returns the index of the instruction after the copied code. The code may use variable 0,
+// as indirect calls do, but only after it has set the variable.
 func (c *flowChecker) checkCopied(at int, code []byte) int {
 	place := c.list[at].offset
 	if !bytes.HasPrefix(c.out[place:], code) {

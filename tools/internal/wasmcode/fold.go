@@ -64,7 +64,7 @@ const (
 const (
 	// the number that Go assigns to the first function in the code (funcValueOffset)
 	firstFunction = 0x1000
-	mostFunctions = 1 << 18 // maximum number of functions whose addresses have addressBytes LEB128 bytes
+	mostFunctions = 1 << 18 // maximum number of functions, so that every address takes addressBytes LEB128 bytes
 	addressBytes  = 5
 )
 

@@ -82,8 +82,8 @@ type flow struct {
 	head    []byte // the declarations of local variables
 	unwinds bool   // whether the function returns at some instruction while its goroutine waits
 	blocks  []flowBlock
-	first   []int  // lowest index of each block in the jump table
-	last    []int  // highest index of each block in the jump table
+	first   []int  // for each block: the lowest index in the jump table that leads to the block
+	last    []int  // for each block: the highest index in the jump table that leads to the block
 	resumed []bool // whether goroutines may resume at each block
 	blockOf []int  // the jump table: the block for each index
 	ends    []int  // last block of the loop that begins with each block; -1: no loop

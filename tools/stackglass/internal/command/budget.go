@@ -132,8 +132,8 @@ func (b *budget) broken(value float64) bool {
 	return value <= b.bound
 }
 
-// bound is a condition of --fail-if in a comparison: a number in a row, and a bound on its
-// difference.
+// bound is a condition of --fail-if in a comparison: it names a number in a row, and limits the
+// difference of this number between A and B.
 type bound struct {
 	budget
 	row     string // the row's name, or * for any row

@@ -113,7 +113,8 @@ func (a *app) convertOne(r *readOptions, name, output string, o pass.ConvertOpti
 	if in.IsProfile {
 		return usagef(in.Name, " is a profile, but ", r.cmd.Name(), " writes traces; give the trace from which the profile was made")
 	}
-	// If no records are selected, every record of a loop-compressed trace is restored.
+	// Unless an option selects or repairs records, every record of a loop-compressed trace is
+	// restored.
 	if in.IsFolded && o.To == "sgt" && r.firstSet(selectionOptions...) == "" {
 		if err := a.checkExpansion(r, name); err != nil {
 			return err

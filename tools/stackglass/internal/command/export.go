@@ -139,7 +139,8 @@ func (e *exportCommand) onlySites() bool {
 	return slices.Contains([]string{"pprof", "callgrind", "folded", "speedscope"}, e.to)
 }
 
-// printCaches prints which caches' misses the file contains, unless the user has chosen the caches.
+// printCaches prints the caches whose misses the file contains. It prints nothing if the user has
+// specified the caches.
 func (e *exportCommand) printCaches(a *app) {
 	if !e.usual {
 		return

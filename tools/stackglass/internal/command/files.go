@@ -198,7 +198,7 @@ func removeTables(folder string) error {
 // checkpoints manages the checkpoints of one analysis in a folder.
 type checkpoints struct {
 	dir string
-	// number of references between checkpoints; 0 means that it depends on the cost of a checkpoint
+	// number of references between checkpoints; 0: the cost of a checkpoint determines this number
 	references uint64
 	spill      string // the folder of the spill store, or "" if there is no spill store
 

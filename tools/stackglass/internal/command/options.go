@@ -32,7 +32,7 @@ type readOptions struct {
 	strict      bool
 	mergeable   bool
 	analyses    string           // in the syntax of analysis.ParseAnalyses; "" selects the default analyses
-	usual       bool             // whether the default is analysis.Usual if the user lists no analyses
+	usual       bool             // whether the analyses in analysis.Usual run if the user lists no analyses
 	sets        stack.SetNumbers // the set tables to compute; 0 selects the default
 	stacks      analysis.Stacks  // the per-core stacks to compute; 0 selects all
 	setCounts   string           // "all" or "most"
@@ -359,7 +359,7 @@ func (a *app) loadOpened(r *readOptions, in *pass.Input, lineBytes []uint32) (*l
 		}
 	}
 	if a := &o.Spec.Analyses; !in.IsProfile && len(r.questionHierarchy.Levels) > 0 && *a&(analysis.Sharing|analysis.Sets) == analysis.Sharing {
-		// With only one thread, set tables of per-thread stacks are not needed.
+		// If the trace has only one thread, the per-thread stacks do not need set tables.
 		one, err := r.fewThreads(in, o, 1)
 		if err != nil {
 			return nil, err

@@ -302,8 +302,9 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *loadedFile, r simu
 	return list
 }
 
-// lineSizes returns the line sizes for the analyses that run in the same pass. It omits sizes that
-// a profile does not support, because the simulation does not need these analyses.
+// lineSizes returns the line sizes for the analyses that run in the same pass. It omits line sizes
+// that a profile does not support. This is harmless, because the simulation does not use the
+// analyses.
 func (s *simulation) lineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 	for _, size := range ask.LineSizes(h) {
 		if profile.ValidLineBytes(size) {

@@ -74,7 +74,7 @@ type symbolizer struct {
 	addresses, named int
 	lines            int      // number of named sites that have a source line
 	unaddressed      bool     // whether no site has an address
-	others           []string // the other modules that occur in the trace
+	others           []string // the modules in the trace, except the module of this file
 }
 
 // addNames adds names to a site. If the trace contains a name for the site, addNames keeps that

@@ -236,7 +236,7 @@ func waysOf(c misses.Cache) report.Value {
 }
 
 const (
-	leastShown = 0.01 // a loop is listed only if it makes at least this share of the accesses
+	leastShown = 0.01 // a loop is listed only if at least this share of all accesses occurs in the loop
 	mostShown  = 50   // maximum number of listed loops
 	// mostSimulated limits the number of accesses that are simulated to determine exact classes for
 	// the loops of one cache. Beyond this limit, classes are not exact.

@@ -91,7 +91,8 @@ func saveChart(path string, format chart.Format, draw func() (*chart.Chart, erro
 	return saveFile(path, func(w io.Writer) error { return drawn.Write(w, format) })
 }
 
-// exactRows reports whether a format is machine-readable. Such a format must contain every row.
+// exactRows reports whether a format is machine-readable. The output in such a format must contain
+// every row.
 func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
@@ -180,7 +181,7 @@ func loadFolded(in *pass.Input) (*loadedFile, error) {
 func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }
 
 // addBlockOptions adds options to the verb "blocks". With these options, the verb can print a
-// branch-probability file, and sample executions while a trace is read.
+// branch-probability file, and it can sample the executions of blocks while it reads a trace.
 func (a *app) addBlockOptions(cmd *cobra.Command, o *verbCommand) {
 	hideSample(cmd)
 	var sampled *blocksample.Collector

@@ -196,7 +196,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 	bar := newBar(o.Terminal, o.Spec.ToRead(in.outline.References), in.Bytes)
 	defer bar.finish()
 	const (
-		stepsBetweenLooks = 64      // a check about every 260,000 references
+		stepsBetweenLooks = 64      // one check for approximately every 260,000 references
 		linesBetweenLooks = 1 << 17 // about 10 MB of model memory; also checked because a few range references can touch many lines
 	)
 	looked := uint64(0) // number of lines at the last check
