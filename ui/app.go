@@ -54,7 +54,7 @@ type App struct {
 	both   View               // the view that compares two results
 
 	result  *Result
-	other   *Result // the result that is compared with the field "result"; see comparing
+	other   *Result // side B of a comparison, whose side A is the field "result"; see comparing
 	against string  // key of the analysis with which the next result is compared
 
 	compared       *state.Comparison

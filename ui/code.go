@@ -33,7 +33,7 @@ type codeState struct {
 	machine hierarchy.Hierarchy
 	levels  []attribution.Attribution
 	doubts  []hierarchy.Warning
-	sums    map[attribution.By]*state.Code // the misses of each level, attributed to rows; by grouping
+	sums    map[attribution.By]*state.Code // for each grouping: the misses of each level, attributed to rows
 	view    *state.CodeView
 	picked  int // the selected row; -1: none
 	// results for the selected row, computed when they are first shown

@@ -15,7 +15,7 @@ import (
 // browser: demo-NAME, or demo-NAME-HASH with settings other than the defaults.
 const demoPrefix = "demo-"
 
-// demo returns the demo with a name; nil if there is none.
+// demo returns the demo with the given name; nil if there is no such demo.
 func (a *App) demo(name string) *Demo {
 	for _, d := range a.Port.Demos() {
 		if d.Name == name {
@@ -189,7 +189,7 @@ func (a *App) analysesLinked(key string) bool {
 }
 
 // analyseLinked analyses the demos of a screen that are not kept, and then shows the screen.
-// analyseLinked blocks until they are analysed.
+// analyseLinked blocks until these demos have been analysed.
 func (a *App) analyseLinked(s state.Screen) {
 	for _, key := range []*string{&s.Open, &s.Other} {
 		d := a.demoOfKey(*key)

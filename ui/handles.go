@@ -22,8 +22,8 @@ func (a *App) keepFile(key string, f File) {
 	}
 }
 
-// reopenable returns the keys of interrupted analyses whose files the browser can open again, and
-// deletes all other handles.
+// reopenable returns the keys of interrupted analyses whose files the browser can open again. It
+// deletes the file handles of all analyses that are neither interrupted nor running.
 func (a *App) reopenable(entries []profile.Entry, elsewhere map[string]bool) map[string]bool {
 	if a.Handles == nil {
 		return nil

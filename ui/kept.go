@@ -83,7 +83,7 @@ func (a *App) Delete() {
 			if a.result != nil && a.result.Key == key {
 				a.result = nil
 			}
-			delete(a.items, key) // so that its file can be freed
+			delete(a.items, key) // so that the file of the deleted analysis can be freed
 			a.Port.Announce("Deleted")
 		})
 		a.Sweep()

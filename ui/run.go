@@ -169,7 +169,7 @@ func (a *App) put(e profile.Entry, data []byte) string {
 	return ""
 }
 
-// analyse runs one analysis to its end, and then the waiting items.
+// analyse runs one analysis to its end, and then analyses the waiting items.
 func (a *App) analyse(item Item) {
 	var spec analysis.Spec
 	var err error

@@ -75,8 +75,8 @@ func (a *App) tell() {
 	}
 }
 
-// acquire waits until this tab may run the analysis with a key. If another tab already runs the
-// analysis, this tab watches, and takes over if the other tab ends before the analysis is
+// acquire waits until this tab may run the analysis with the given key. If another tab already runs
+// the analysis, this tab watches, and takes over if the other tab ends before the analysis is
 // finished. The result "over" reports that no work is left.
 func (a *App) acquire(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {

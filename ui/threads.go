@@ -111,7 +111,7 @@ func (a *App) threads() *state.Threads {
 	return nil
 }
 
-// groups returns the groups of cores that share a cache in the view of threads.
+// groups returns the groups of cores that share a cache, as the user has chosen them.
 func (a *App) groups() state.Groups {
 	return state.ParseGroups(a.Screen.Groups, len(a.threads().Cores))
 }

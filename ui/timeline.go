@@ -16,8 +16,9 @@ type timelineState struct {
 	asked  string // the hierarchy, as text
 }
 
-// timeline returns the timeline above the views, without the chosen range. The result is nil while
-// references are counted, for two results that are compared, and for a profile without a timeline.
+// timeline returns the timeline above the views, without the chosen range. The result is nil, for
+// example, while references are counted, if two results are compared, or if the profile has no
+// timeline.
 func (a *App) timeline() *state.Timeline {
 	r, made := a.result, &a.line
 	if r == nil || r.View == nil || r.Live || a.comparing() || r.Profile.Timeline == nil || r.Profile.Sites == nil {

@@ -58,7 +58,7 @@ func namedSubject(name string, p *profile.Profile) func() workers.Subject {
 	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }
 
-// table returns the table of the answer with a key, or nil.
+// table returns the answer's table with the given key, or nil if there is no such table.
 func (x *verbAnswer) table(key string) *state.Table {
 	if x.reply == nil {
 		return nil

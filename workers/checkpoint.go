@@ -140,7 +140,8 @@ func (k *Keeper) Save() error {
 	begin := k.Now()
 	c := k.Checkpoint
 	state := k.Runner.State()
-	// Take the prefix after the state, so that it covers every byte on which the state depends.
+	// Call Prefix only after State has returned, so that the prefix covers every byte on which the
+	// state depends.
 	c.Read = k.File.Prefix()
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {

@@ -255,8 +255,8 @@ func (b *body) sample(s *analysis.Sampling) {
 	}
 }
 
-// body writes or reads the fields of a message. The Want of a [BodyError] names the first field
-// that cannot be read.
+// body writes or reads the fields of a message. The field Want of a [BodyError] names the first
+// field that cannot be read.
 type body struct {
 	*codec.Coder
 	want string
@@ -329,7 +329,7 @@ func (b *body) texts(v *[]string, want string) {
 }
 
 // bytes encodes or decodes bytes. Nil and an empty slice have the same binary form. Decoded bytes
-// are a part of the message.
+// share the memory of the message.
 func (b *body) bytes(v *[]byte, want string) {
 	if b.Bytes(v); len(*v) == 0 {
 		*v = nil
@@ -364,7 +364,7 @@ func (b *body) lists(v *[][]uint32, want string) {
 	b.failed(want)
 }
 
-// rest encodes or decodes the remaining bytes of the message. Decoded bytes are a part of the
+// rest encodes or decodes the remaining bytes of the message. Decoded bytes share the memory of the
 // message.
 func (b *body) rest(v *[]byte) {
 	if !b.Reads() {

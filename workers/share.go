@@ -48,8 +48,8 @@ type team struct {
 	members []*helper
 }
 
-// divide shares the run of a reader among helpers. It returns nil if the run cannot be shared, or
-// if sharing would not make it faster.
+// divide divides the analysis of the reader's trace among helpers. It returns nil if the analysis
+// cannot be divided, or if helpers would not make the analysis faster.
 func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 	s, spec := j.host.Sharing, j.start.Spec
 	if s == nil || !spec.Splits() {

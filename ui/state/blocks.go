@@ -42,7 +42,8 @@ func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 // mostDrawn is the maximum number of blocks in a drawn graph. Larger graphs are unreadable.
 const mostDrawn = 150
 
-// cell returns the cell of a row in the column with a key, or None if there is no such column.
+// cell returns the cell at the given row, in the column with the given key. It returns None if
+// there is no such column.
 func cell(t *report.Table, row int, key string) report.Value {
 	if t == nil || row < 0 || row >= len(t.Rows) {
 		return report.None()
@@ -299,7 +300,7 @@ func decimal(x float64) string {
 // mostBranches is the maximum number of branch outcomes on the page.
 const mostBranches = 60
 
-// branchRows returns the first outcomes of the function's branches.
+// branchRows returns one row for each outcome of the function's branches, up to mostBranches rows.
 func (b *Blocks) branchRows() (list []BranchRow) {
 	t, blocks, rows := b.Table("branches"), b.Table("blocks"), b.inCodeOrder()
 	var shares []float64 // the shares of all outcomes of the row's branch

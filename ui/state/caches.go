@@ -97,7 +97,7 @@ func (c *Caches) MarkReal(curve *Chart) {
 	curve.Summary += " A square shows the miss ratio of a level in this hierarchy, if this ratio differs from the curve."
 }
 
-// numberOfID returns the value of the fact with that ID.
+// numberOfID returns the value of the fact with the given ID.
 func numberOfID(facts []Fact, id string) string {
 	if at := slices.IndexFunc(facts, func(f Fact) bool { return f.ID == id }); at >= 0 {
 		return facts[at].Value

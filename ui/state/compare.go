@@ -433,7 +433,8 @@ func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort strin
 	return t
 }
 
-// sortedJoin shows the rows of a join in order. Differences are sorted by absolute value.
+// sortedJoin returns a table with the sorted rows of a join. Differences are sorted by absolute
+// value.
 func sortedJoin(j *answers.Compared, style report.Words, by string, columns []string, numbers ...string) *Table {
 	if by == "" {
 		by = numbers[0] + "_difference"

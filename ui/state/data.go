@@ -67,7 +67,7 @@ func (d *DataView) Shade() string {
 // NewDataView returns a view of a reply.
 func NewDataView(r *answers.Reply) *DataView { return &DataView{Reply: r} }
 
-// mostLines is the maximum number of lines of an element that are drawn.
+// mostLines is the maximum number of cache lines that are drawn for an element.
 const mostLines = 24
 
 // Ruler returns a drawing of the most frequently used structure, with the members at their

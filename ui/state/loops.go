@@ -100,8 +100,9 @@ func firstAfter(t *report.Table, row int) int {
 	return end
 }
 
-// loopIDs numbers loops by their labels: first the loops of the run, in the order in which they
-// begin, and then the loops of the source code that the run contains several times.
+// loopIDs assigns a number to the label of each loop: first to the loops of the run, in the order
+// in which they begin, and then to the loops of the source code that the run contains several
+// times.
 func loopIDs(tables ...*report.Table) map[string]int {
 	ids := map[string]int{}
 	for _, t := range tables {

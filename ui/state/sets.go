@@ -101,7 +101,7 @@ func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	return Cell{6, 8}
 }
 
-// cellOf returns the cell of the map that has the level's sets and ways.
+// cellOf returns the map's cell for the level's number of sets and number of ways.
 func cellOf(l hierarchy.Cache) (Cell, bool) {
 	sets := l.Sets()
 	if l.Full() || l.Hashed || sets == 0 || sets&(sets-1) != 0 {

@@ -208,8 +208,9 @@ func leastRatio(c *profile.Curve) float64 {
 	return c.MissRatio(math.MaxUint64)
 }
 
-// ratios returns the miss ratios of all curves at the same capacities: sixteen per power of two,
-// and every number of lines for small caches. The table lists every step.
+// ratios returns the miss ratios of all curves at the same capacities. There are sixteen capacities
+// per power of two; for small caches, every number of lines is a capacity. The table lists every
+// step.
 func ratios(chart *Chart, curves []*profile.Curve, lineBytes uint64) [][]float64 {
 	const each = 16
 	last := uint64(0)

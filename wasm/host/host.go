@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// memoryLimit is the size from which the garbage collector runs more often. It is far below
-	// WebAssembly's limit of 4 GiB.
+	// memoryLimit is the memory size above which the garbage collector runs more often. It is far
+	// below WebAssembly's limit of 4 GiB.
 	memoryLimit = 3 << 30
 	// checkpointMemory is the maximum memory use at which checkpoints are saved. A checkpoint
 	// copies the state of the models. The copy is smaller than the models, so both fit within

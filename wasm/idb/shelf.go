@@ -48,7 +48,7 @@ type Shelf struct {
 	moved   int          // bytes read and written since the last garbage collection
 }
 
-// change is a block to write, or a block to delete if it has no array.
+// change is a block to write or to delete. A block to delete has no array.
 type change struct {
 	key   float64
 	array js.Value
@@ -234,9 +234,9 @@ func (s *Shelf) collect(bytes int) {
 	}
 }
 
-// discard frees the block that was read ahead but not used. If several runs are read in turn, every
-// read discards a block. Without discard, the browser would keep this block until Go's next garbage
-// collection.
+// discard frees the block that was read ahead but not used. If the reads alternate between several
+// runs of blocks, every read discards a block. Without discard, the browser would keep this block
+// until Go's next garbage collection.
 func (s *Shelf) discard() {
 	ahead := s.ahead
 	if s.ahead = nil; ahead == nil {
@@ -251,7 +251,7 @@ func (s *Shelf) discard() {
 }
 
 // isBlock reports whether the browser's answer is a block. If the key has no block, the answer is
-// undefined.
+// JavaScript's value "undefined".
 func (f *fetched) isBlock() bool { return f.array.InstanceOf(js.Global().Get("Uint8Array")) }
 
 func (s *Shelf) isStaged(key float64) bool {

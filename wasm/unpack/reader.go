@@ -15,7 +15,7 @@ type reader struct {
 	source    io.Reader
 	part      []byte // compressed bytes to send
 	window    int    // number of parts that may be sent now
-	sourceEnd error  // how the source ended, once this has been sent to the decompressor; nil before that
+	sourceEnd error  // how the source ended; nil until the decompressor has been informed of the end
 	ready     bool   // whether the decompressor is running
 	chunk     []byte // the decompressed part that is being read
 	rest      []byte // the unread bytes of chunk

@@ -130,8 +130,8 @@ func names(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) 
 }
 
 // describe parses a description of a cache hierarchy. The field Bytes of the reply contains the
-// part of the hierarchy that predictions use, in the format of hierarchy.Lines. The notes list
-// everything else.
+// part of the hierarchy that predictions use, in the format of hierarchy.Lines. The notes list the
+// parts of the description that predictions do not use.
 func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	h, notes, err := config.Read(q.Bytes)
 	if err != nil {
