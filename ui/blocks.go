@@ -403,7 +403,8 @@ func (a *App) SetParameter(name, text string) {
 	a.drawCharts()
 }
 
-// changed returns the list after adding an edit, which replaces an earlier edit of the same name.
+// changed returns the list with an additional edit. The new edit replaces an earlier edit with the
+// same name.
 func changed(list []edit, name, text string) []edit {
 	list = slices.DeleteFunc(slices.Clone(list), func(e edit) bool { return e.name == name })
 	if text = strings.TrimSpace(text); text == "" {

@@ -240,9 +240,9 @@ func (a *App) askDiagnoses() {
 	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})
 }
 
-// compareDiagnoses joins both diagnoses once, when both are complete. Until then, it keeps the
-// previous comparison or, if there is none, reports that the diagnoses are incomplete. The caller
-// holds the lock.
+// compareDiagnoses joins both diagnoses only once, as soon as both are complete. Until then, it
+// keeps the previous comparison or, if there is none, reports that the diagnoses are incomplete.
+// The caller holds the lock.
 func (a *App) compareDiagnoses() *diagnosesState {
 	s, c := &a.diagnoses, a.comparison()
 	if c == nil {

@@ -19,7 +19,7 @@ type loopState struct {
 	loops  *state.Loops // the last answer, for any hierarchy; nil: no answer yet
 	failed string       // why there is no answer, in a sentence
 
-	soon bool // whether the Code view will ask soon; see askForLoops
+	soon bool // whether the Code view will soon ask for loops; see askForLoops
 
 	tables map[string]*state.Table
 	picked int // the loop to which the tables belong

@@ -296,9 +296,9 @@ func isMachineFile(name string) bool {
 }
 
 // takeMachine opens a file as the description of a hierarchy, and reports whether the file was such
-// a description. takeMachine opens the file only in a view that uses a hierarchy. The user must
-// also have chosen the file as the description of a hierarchy, or the file's name must show that it
-// is such a description. It may block.
+// a description. takeMachine opens the file only in a view that uses a hierarchy. In addition,
+// either the user must have chosen the file as the description of a hierarchy, or the file's name
+// must show that the file is such a description. It may block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&

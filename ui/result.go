@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// method describes the method that computed the drawn numbers. For two analyses, it describes the
-// method of the analysis that uses estimates, if there is one.
+// method describes the method that computed the drawn numbers. If two analyses are compared and one
+// of them uses estimates, it describes the method of the analysis with estimates.
 func (a *App) method() string {
 	how := state.Exactly
 	for _, r := range []*Result{a.result, a.other} {

@@ -39,8 +39,8 @@ func (a *App) storeSources(key string, files []*state.Source) {
 	}
 }
 
-// readSources reads the files that were kept with a result. readSources reads them only once. The
-// caller holds the lock.
+// readSources reads the files that were kept with a result. readSources reads these files only
+// once. The caller holds the lock.
 func (a *App) readSources(key string) {
 	if _, read := a.code.dropped[key]; read || a.SourceFiles == nil {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The binary form of a body is one byte with the version of the protocol and the fields in the order
-// of the type:
+// The binary form of a body begins with one byte that contains the protocol's version. The fields
+// follow in the order of the type:
 //
 //	number   unsigned LEB128 (encoding/binary's uvarint)
 //	flag     one byte, 0 or 1

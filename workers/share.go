@@ -124,7 +124,7 @@ func (t *team) close() {
 	}
 }
 
-// size returns the number of live helpers of the team.
+// size returns the number of helpers of the team that have started and have not died.
 func (t *team) size() (n uint32) {
 	t.forEach(func(h *helper) {
 		if h.carrier != nil && !h.gone {

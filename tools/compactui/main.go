@@ -67,8 +67,9 @@ var (
 	property   = regexp.MustCompile(`\{\s*b, err := vjson\.Marshal\((.*)\)\s*if err != nil \{\s*panic\(err\)\s*\}\s*vgn\.Prop = append\(vgn\.Prop, vugu\.VGProperty\{Key: ` + literal + `, JSONVal: vjson\.RawMessage\(b\)\}\)\s*\}\n`)
 )
 
-// These patterns match statements that the patterns above have already made compact. In the pattern
-// onlyText, the statements between an element and its only child, a text, add no nodes.
+// These patterns match statements that the patterns above have already made compact. The pattern
+// onlyText matches an element whose only child is a text. The statements between the element and
+// the text add no nodes.
 var (
 	fixed      = regexp.MustCompile(`(vgn = addElement\(vgparent, "` + literalText + `)"\)\s*setAttribute\(vgn, "` + literalText + `", "` + literalText + `"\)\n`)
 	onlyText   = regexp.MustCompile(`(add(?:Element|Root)\(\w+, "` + literalText + `)"\)\n((?:\s*(?:setAttribute|addProperty|addListener)\(vgn, .*\)\n)*)\s*\{\s*vgparent := vgn\s*_ = vgparent\s*addText\(vgparent, "` + literalText + `"\)\s*\}\n`)

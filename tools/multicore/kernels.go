@@ -66,7 +66,7 @@ type program struct {
 	level  string // options for optimisation, for example "-O0"
 	source string
 	traced string // path of the compiled program that traces itself
-	plain  string // path of the program compiled for Cachegrind, without tracing; "" until it is needed
+	plain  string // path of the program compiled for Cachegrind, without tracing; "" until this program is needed
 	folder string
 }
 

@@ -231,7 +231,8 @@ func addendOf(t *target, code string) (float64, error) {
 }
 
 // portNames shortens the names of the resources in the tables. It removes the common prefix of the
-// names. Because all units of a resource have the same name, it adds a number to each unit.
+// names. Because all units of a resource have the same name, it adds a number to the name of each
+// unit.
 func portNames(resources []string) []string {
 	stem := resources[0]
 	for _, r := range resources {

@@ -88,8 +88,8 @@ func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	return at, a, b
 }
 
-// extend adds the point x to the end of both functions. Both functions have the same values at x as
-// at their last points.
+// extend adds the point x to the end of both step functions. At x, each function has the same value
+// as at its previous point.
 func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) {
 	if n := len(at); n > 0 && at[n-1] < x {
 		at = append(at, x)

@@ -100,8 +100,8 @@ func (v *View) OverTimeTable(log2Lines []int) *Table {
 	})
 }
 
-// lastLog2 returns the largest capacity in the answer about windows. Larger caches have the same
-// misses.
+// lastLog2 returns the binary logarithm of the largest capacity, in lines, in the answer about
+// windows. Larger caches have the same misses.
 func (v *View) lastLog2() int {
 	last := 0
 	if d, err := v.Answer(v.question("windows")); err == nil {

@@ -88,7 +88,7 @@ func (s Settings) MemoryBytes() uint64 {
 	return defaultMemory
 }
 
-// sample sets the spec's sample, if the form contains one.
+// sample sets the spec's sample if the form contains a sample.
 func (s Settings) sample(spec *analysis.Spec) error {
 	text := strings.TrimSpace(s.Sample)
 	if text == "" {

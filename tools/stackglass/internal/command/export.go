@@ -81,7 +81,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exportCommand, name string) error
 			needed |= analysis.Blocks // blocks are needed for call paths
 		}
 		if len(e.h.Levels) > 0 {
-			needed |= analysis.Sharing // as in what-if, each thread has private caches
+			needed |= analysis.Sharing // as in the verb "what-if", each thread has private caches
 		}
 		if ask.SetNumbers(e.h) != 0 {
 			needed |= analysis.Sets
@@ -173,7 +173,7 @@ func (e *exportCommand) check(cmd *cobra.Command, name string) (err error) {
 	}
 	if e.isGiven() {
 		e.h, err = e.hierarchy()
-	} else if e.usual = e.onlySites(); e.usual { // the default caches of the verbs sites and calls
+	} else if e.usual = e.onlySites(); e.usual { // the default caches of the verbs "sites" and "calls"
 		if e.h = ask.New(ask.VerbOf("calls")).Caches(); len(e.lines) > 0 {
 			e.h.Levels[0].LineBytes = uint32(e.lines[0])
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 )
 
-// localityVerbs lists the verbs that the verb locality replaces, by the values of --by. The first
-// verb is the default. Each of these verbs still exists as a command, but the help does not list
-// it.
+// localityVerbs lists the values of --by and, for each value, the verb that the verb "locality"
+// replaces. The first verb is the default. Each of these verbs still exists as a command, but the
+// help does not list it.
 var localityVerbs = []struct{ by, verb string }{
 	{"size", "curve"},
 	{"distance", "histogram"},

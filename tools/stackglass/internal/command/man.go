@@ -51,7 +51,7 @@ func (r *roff) writeVerb(verb *cobra.Command) {
 	r.writeMacro("SS", verb.Name())
 	r.writeText(verb.Short + ".\n\n  " + verb.UseLine())
 	if verb.Name() == "completion" {
-		return // the subcommands of completion are only the names of shells
+		return // the subcommands of the verb "completion" are only the names of shells
 	}
 	if verb.Long != "" {
 		r.writeMacro("PP")

@@ -38,7 +38,7 @@ type multicoreOptions struct {
 	found     *pass.Predicted
 }
 
-// addMulticoreOptions adds options to the verb multicore: for writing the profile of the threads,
+// addMulticoreOptions adds options to the verb "multicore": for writing the profile of the threads,
 // and for predicting a larger input.
 func (a *app) addMulticoreOptions(cmd *cobra.Command, o *verbCommand) {
 	m := &multicoreOptions{r: o.r}

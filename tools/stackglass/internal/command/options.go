@@ -45,7 +45,7 @@ type readOptions struct {
 	format      string
 	lineOptions []string // options that select the line sizes of an analysis; they do not apply to a profile
 
-	utilisation []string          // caches in which line utilisation is measured by site, as the user wrote them
+	utilisation []string          // caches in which line utilisation is measured for each site, as the user wrote them
 	levels      []hierarchy.Cache // the caches that are used if utilisation is empty
 	// whether to record, for each site, the sites that made the previous accesses to the same lines
 	previous bool
@@ -263,7 +263,7 @@ func (r *readOptions) options(a *app, lineBytes []uint32) (pass.Options, error) 
 	return o, nil
 }
 
-// measuredCache is a cache in which line utilisation is measured by site.
+// measuredCache is a cache in which line utilisation is measured for each site.
 type measuredCache struct {
 	bytes uint64
 	ways  uint32 // number of ways; 0 for a fully associative cache

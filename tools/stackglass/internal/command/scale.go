@@ -22,7 +22,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// scaleOptions contains the options of the verb scale, and the question that results from them.
+// scaleOptions contains the options of the verb "scale", and the question that results from them.
 type scaleOptions struct {
 	machineOptions
 	processor string
@@ -82,7 +82,8 @@ func parseParameters(text string) (names []string, values []int64, ok bool) {
 	return names, values, true
 }
 
-// orderValues sorts the values of parameters in the order of names.
+// orderValues returns the values of the parameters in the order in which the list "names" contains
+// the parameters.
 func orderValues(names, have []string, values []int64) ([]int64, bool) {
 	list := make([]int64, 0, len(names))
 	for _, name := range names {

@@ -492,7 +492,7 @@ func addWrites(t *report.Table, r simulate.Result) {
 		report.Count(r.Flush.Writes), report.Count(r.Flush.BytesWritten))
 }
 
-// flowTable returns a table of the events at each level that no other table contains.
+// flowTable returns a table that counts, for each level, the events that no other table counts.
 func flowTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "flow", Title: "Demand reads and writes, and other traffic", Columns: report.Columns(
 		"name=level", "reads", "read_misses=read misses", "writes", "write_misses=write misses",

@@ -106,8 +106,8 @@ func (n *symbolizer) addNames(s *profile.Site) {
 	}
 }
 
-// nameFiles shortens the file names of sites in the same way as an analysis. It uses the full paths
-// of the files, if they are known.
+// nameFiles shortens the file names of sites as an analysis does. It uses the full paths of the
+// files, if they are known.
 func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	path := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
 	var all []string

@@ -82,7 +82,8 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	}
 	said, listed := "there is no verb "+strconv.Quote(args[at]), strings.Join(verbs(root), ", ")
 	for _, c := range root.Commands() {
-		// Cobra suggests only visible verbs, but the verbs that locality replaces are hidden
+		// Cobra suggests only visible verbs, but the verbs that the verb "locality" replaces are
+		// hidden
 		c.Hidden = false
 	}
 	if near := root.SuggestionsFor(args[at]); len(near) > 0 {

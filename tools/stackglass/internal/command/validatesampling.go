@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// sampledPass describes the passes over the trace with one sample. The duration is the shortest
-// time of all repetitions.
+// sampledPass describes the repeated analysis of the trace with one setting of the sample. The
+// duration is the shortest time of all repetitions.
 type sampledPass struct {
 	text     string // in the syntax of sample.Parse; "" means that every access is analysed
 	found    *loadedFile

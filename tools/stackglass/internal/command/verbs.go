@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// addWhatIfOptions adds budgets to the verb what-if, and accepts files as values of --against.
+// addWhatIfOptions adds budgets to the verb "what-if", and accepts files as values of --against.
 func (a *app) addWhatIfOptions(cmd *cobra.Command, o *verbCommand) {
 	setFileCompletions(cmd, "against", presetNames())
 	var against hierarchy.Hierarchy
@@ -143,7 +143,7 @@ func addSymbolNames(l *loadedFile, run *ask.Run, files []string) error {
 	return err
 }
 
-// addMeasures adds options for additional measurements by site.
+// addMeasures adds options for additional measurements for each site.
 func addMeasures(cmd *cobra.Command, r *readOptions) {
 	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`: sizes, each followed by the number of ways if the cache is set-associative, for example 32KiB,8,1MiB")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
