@@ -41,7 +41,7 @@ type App struct {
 
 	run     *run
 	waiting []Item          // items dropped while an analysis was running
-	items   map[string]Item // items analysed since the page was loaded, by key
+	items   map[string]Item // for each key: the item that was analysed since the page was loaded
 	origin  string          // id of the element from which the user opened the result in view
 	wanted  string          // key of the analysis to resume, chosen in the list
 
@@ -60,12 +60,12 @@ type App struct {
 	compared       *state.Comparison
 	comparedTables map[string]*state.Table
 
-	charts    map[string]*state.Chart // charts passed to Port, by id
-	handed    map[string]any          // the latest data passed to Port, by id
-	grids     map[string]*state.Grid  // the latest tables passed to Port, by id
+	charts    map[string]*state.Chart // for each id: the chart passed to Port
+	handed    map[string]any          // for each id: the latest data passed to Port
+	grids     map[string]*state.Grid  // for each id: the latest table passed to Port
 	smalls    *state.Threads          // the view whose small charts are in the field "each"
 	each      []*state.Chart          // one small chart for each core
-	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
+	chosen    map[string]int          // for each demo: the user's prediction in the exercise; nil until loaded
 	code      codeState
 	line      timelineState
 	calls     callState
@@ -95,7 +95,7 @@ type Result struct {
 	findings []state.Finding // the findings about View; computed on first use
 	foundFor hierarchy.Hierarchy
 	answers  *state.Answers
-	readable map[string]string   // the functions' readable names, by mangled names; nil: not known yet
+	readable map[string]string   // for each mangled name: the function's readable name; nil: not known yet
 	asked    hierarchy.Hierarchy // the hierarchy to which the field "answer" belongs
 	answered *state.View         // the view to which the field "answer" belongs
 	answer   *state.Caches

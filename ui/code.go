@@ -24,7 +24,7 @@ type codeState struct {
 	fetched string // the demo source that was requested last
 	// by file name: the index of the file that is shown if several files have this name
 	chosen  map[string]int
-	dropped map[string][]*state.Source // the files that the user dropped, by the key of the analysis
+	dropped map[string][]*state.Source // for the key of each analysis: the files that the user dropped
 
 	recorded   *sourcefile.Files // the source files that the profile in the field "recordedIn" contains
 	recordedIn *profile.Profile

@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// comparing reports whether two analyses are compared, or will be once both are loaded.
+// comparing reports whether two analyses are compared, or will be compared as soon as both are
+// loaded.
 func (a *App) comparing() bool { return a.Screen.Other != "" }
 
 // comparison returns the comparison of both analyses; nil until both are loaded.

@@ -37,8 +37,8 @@ func (a *App) predictable() bool {
 	return r != nil && r.Profile != nil && !r.Live && state.Predictable(r.Profile)
 }
 
-// measuredThreads returns the threads of the other analysis if the prediction from this analysis
-// can be compared with them, and otherwise nil.
+// measuredThreads returns the measured threads of the other analysis. It returns nil if these
+// threads cannot be compared with the prediction from this analysis.
 func (a *App) measuredThreads() *state.Threads {
 	if c := a.comparison(); c != nil && a.predictable() {
 		return c.B.Threads()

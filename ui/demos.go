@@ -92,8 +92,8 @@ func (a *App) demoKey(item Item, spec analysis.Spec) string {
 	return key
 }
 
-// keptDemo returns the key of a demo's analysis with the form's settings, or "" if it is not kept
-// or is incomplete.
+// keptDemo returns the key of a demo's analysis with the form's settings, or "" if this analysis is
+// not stored or is incomplete.
 func (a *App) keptDemo(item Item) (key string) {
 	a.update(func() {
 		if spec, err := a.spec(item, a.Port.Settings()); err == nil {
@@ -106,7 +106,7 @@ func (a *App) keptDemo(item Item) (key string) {
 	return key
 }
 
-// fetchDemo fetches the trace of a demo whose analysis is kept, because predictions and further
+// fetchDemo fetches the trace of a demo whose analysis is stored, because predictions and further
 // analyses read the trace. fetchDemo may block.
 func (a *App) fetchDemo(key string) {
 	d, known := a.demoOfKey(key), true
@@ -128,7 +128,7 @@ func (a *App) fetchDemo(key string) {
 	})
 }
 
-// openKept opens an item whose analysis is kept. openKept may block.
+// openKept opens an item whose analysis is stored. openKept may block.
 func (a *App) openKept(key string, item Item) {
 	var hash string
 	a.update(func() {
@@ -188,8 +188,8 @@ func (a *App) analysesLinked(key string) bool {
 	return true
 }
 
-// analyseLinked analyses the demos of a screen that are not kept, and then shows the screen.
-// analyseLinked blocks until these demos have been analysed.
+// analyseLinked analyses those demos of a screen whose analyses are not stored, and then shows the
+// screen. analyseLinked blocks until these demos have been analysed.
 func (a *App) analyseLinked(s state.Screen) {
 	for _, key := range []*string{&s.Open, &s.Other} {
 		d := a.demoOfKey(*key)

@@ -20,7 +20,7 @@ type changeState struct {
 	search     bool     // whether the user has started a search for changes
 	busy       bool     // whether misses are being counted
 
-	replies map[string]*answers.Reply // the replies, by the text of the question
+	replies map[string]*answers.Reply // for the text of each question: the reply
 	tables  map[*answers.Reply]*state.Table
 }
 
@@ -133,8 +133,8 @@ func (a *App) changesRefused() string {
 	return ""
 }
 
-// takeChange handles the reply about a change. If the change is impossible, takeChange puts its
-// text back into the form. The caller holds the lock.
+// takeChange handles the reply about a change. If the change is impossible, takeChange puts the
+// text of the change back into the form. The caller holds the lock.
 func (a *App) takeChange(reply *answers.Reply) {
 	s := a.changes()
 	s.replies[keyOf(a.nests.asked)] = reply

@@ -352,8 +352,8 @@ func fileKey(file File, spec analysis.Spec) string {
 	return "t" + strconv.FormatUint(h.Sum64(), 16)
 }
 
-// keptFile returns the key of the complete analysis of the same file with the settings of the form,
-// or "". keptFile may block.
+// keptFile returns the key of a complete stored analysis of the given file with the settings of the
+// form, or "" if there is no such analysis. keptFile may block.
 func (a *App) keptFile(item Item) (key string) {
 	if item.again || item.File.Modified == 0 {
 		return ""

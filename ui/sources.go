@@ -39,8 +39,8 @@ func (a *App) storeSources(key string, files []*state.Source) {
 	}
 }
 
-// readSources reads the files that were kept with a result. readSources reads these files only
-// once. The caller holds the lock.
+// readSources reads the source files that were stored with a result. readSources reads these files
+// only once. The caller holds the lock.
 func (a *App) readSources(key string) {
 	if _, read := a.code.dropped[key]; read || a.SourceFiles == nil {
 		return
@@ -86,7 +86,8 @@ func (a *App) RemoveSource(f *state.Source) {
 	a.touch()
 }
 
-// forgetSources deletes the files of analyses that are no longer kept. forgetSources may block.
+// forgetSources deletes the source files of analyses that are no longer stored. forgetSources may
+// block.
 func (a *App) forgetSources() {
 	if a.SourceFiles == nil || a.Store == nil {
 		return

@@ -28,8 +28,8 @@ func newCores(a *App) *CoresView {
 	return c
 }
 
-// predicts reports whether the view shows predictions for several cores. The view shows them if the
-// run had one thread and can be predicted.
+// predicts reports whether the view shows predictions for several cores. The view shows these
+// predictions if the run had one thread and can be predicted.
 func (c *threadsView) predicts() bool { return c.App.threads() == nil && c.App.predictable() }
 
 // Build implements [View].

@@ -27,7 +27,7 @@ type dependency struct {
 	name, version string
 	npm           bool
 	sha512        []byte // checksum of an npm package's archive
-	sum           string // checksum of a Go module in the form of go.sum
+	sum           string // checksum of a Go module in the format of go.sum
 }
 
 // dependencies contains the dependencies of a release, and the list in DEPENDENCIES.md.

@@ -23,7 +23,7 @@ const line = 64
 // program describes a traced program, and contains the measurements of its traces.
 type program struct {
 	name, kind    string
-	files         map[string]string // paths of the program's files, by the names in question.arguments, such as $TRACE
+	files         map[string]string // for each name in question.arguments, such as $TRACE: the path of the program's file
 	references    float64
 	accesses      float64 // number of line accesses
 	distinct      float64

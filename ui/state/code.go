@@ -18,11 +18,11 @@ import (
 type Code struct {
 	*answers.Sites
 	rows  []attribution.Row
-	most  [MaxLevels][]int          // the rows with the most misses, by level, computed on first use
+	most  [MaxLevels][]int          // for each level: the rows with the most misses; computed on first use
 	first map[int]int               // row indices by ID
 	names []string                  // names of the rows; computed on the first sort
 	words []string                  // searchable text by row; computed on the first search
-	files map[string]map[uint32]int // rows by file and line; computed on first use
+	files map[string]map[uint32]int // for each file and line: the row; computed on first use
 }
 
 // NewCode attributes the misses of the given cache levels to places in the code or to data

@@ -27,7 +27,7 @@ func (c Cell) Move(sets, ways int) Cell {
 	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
 }
 
-// format returns a cell in the form of the URL's hash, for example "64x8".
+// format returns the text that represents a cell in the URL's hash, for example "64x8".
 func (c Cell) format() string {
 	if !c.valid() {
 		return ""

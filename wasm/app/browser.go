@@ -26,7 +26,7 @@ func address(file string) string {
 type browser struct {
 	focus   string // id of the element to focus after the next render
 	demos   []ui.Demo
-	grids   map[string]*state.Grid // tables passed to tables.js, by id
+	grids   map[string]*state.Grid // for each id: the table passed to tables.js
 	problem string                 // the problem that was last scrolled into view
 
 	hash      string // the pending hash, which has not been set yet
@@ -34,10 +34,10 @@ type browser struct {
 	hashes    int // number of hashes that were set within the last hashPause
 
 	app      *ui.App
-	matrices map[string]*state.Matrix  // matrices passed to matrix.js, by id; nil before matrix.js is loaded
+	matrices map[string]*state.Matrix  // for each id: the matrix passed to matrix.js; nil before matrix.js is loaded
 	timeline *state.Timeline           // the latest timeline; nil before timeline.js is loaded
-	maps     map[string]*state.HeatMap // maps passed to heatmap.js, by id; nil before heatmap.js is loaded
-	flames   map[string]*state.Flame   // flame graphs passed to flame.js, by id; nil before flame.js is loaded
+	maps     map[string]*state.HeatMap // for each id: the map passed to heatmap.js; nil before heatmap.js is loaded
+	flames   map[string]*state.Flame   // for each id: the flame graph passed to flame.js; nil before flame.js is loaded
 	graph    *state.Graph              // the graph passed to graph.js; nil before graph.js is loaded
 }
 

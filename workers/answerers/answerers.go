@@ -118,8 +118,8 @@ func exports(s workers.Subject) (workers.Answerer, error) {
 	}, nil
 }
 
-// names demangles the function names in a question: it returns them as they are written in the
-// source, in the same order.
+// names demangles the function names in a question: it returns the names as they are written in the
+// source code, in the order of the question.
 func names(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	reply := &answers.Reply{}
 	for _, name := range q.Words {

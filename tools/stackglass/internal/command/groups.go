@@ -29,8 +29,8 @@ var verbGroups = []struct {
 	{"Other", []string{"serve", "demo", "help", "completion"}},
 }
 
-// readingOptions lists the options for reading a trace. The help lists them last, because most
-// verbs have these options.
+// readingOptions lists the options for reading a trace. The help lists these options last, because
+// most verbs have these options.
 var readingOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "sample", "sample-seed", "memory", "spill", "workers",
 }
@@ -84,7 +84,7 @@ func (a *app) printHelp(cmd *cobra.Command, _ []string) {
 	_ = a.write([]byte(out)) // the final flush reports the error
 }
 
-// verbList returns a list of the verbs, by group, and a list of the pages of the manual.
+// verbList returns a list of the verbs in groups, and a list of the pages of the manual.
 func verbList(root *cobra.Command, width int) string {
 	var out strings.Builder
 	for _, g := range verbGroups {

@@ -27,9 +27,9 @@ func isLocality(verb string) bool {
 	return slices.ContainsFunc(localityVerbs, func(l struct{ by, verb string }) bool { return l.verb == verb })
 }
 
-// locality returns the verb for stack distances, and for results that are computed from them
-// without a hierarchy. The verb has the options of all verbs that it replaces, and runs one of
-// these verbs.
+// locality returns the verb for stack distances, and for results that are computed from stack
+// distances without a hierarchy. The verb has the options of all verbs that it replaces, and runs
+// one of these verbs.
 func (a *app) locality() *cobra.Command {
 	var by string
 	verbs := map[string]*cobra.Command{}

@@ -21,8 +21,8 @@ func addSymbols(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and source lines from this `PROGRAM` or library; PROGRAM@ADDRESS also specifies the load address")
 }
 
-// symbolize adds functions, files and lines to instructions. It reads them from the files of the
-// program, and returns warnings.
+// symbolize adds functions, files and lines to instructions. It reads this information from the
+// files of the program, and returns warnings.
 func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
 		return nil, usagef("--symbols: the profile contains no source locations that could be named")

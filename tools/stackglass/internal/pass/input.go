@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// demoPrefix marks the name of a demo as an input: demo:matmul-naive.
+// demoPrefix is the prefix that selects a demo as the input, for example demo:matmul-naive.
 const demoPrefix = "demo:"
 
 // Input is an opened trace or profile.
