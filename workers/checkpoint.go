@@ -101,9 +101,9 @@ const (
 	defaultReferences = 1 << 24
 )
 
-// costPerLine is the assumed time for each distinct line in the first checkpoint. With random
-// accesses to between 2^16 and 2^23 lines, the measured time was 50 to 110 ns natively, and twice
-// as long in Chromium. Writing to the disk doubles the time.
+// costPerLine is the time that the first checkpoint is assumed to take for each distinct line. With
+// random accesses to between 2^16 and 2^23 lines, the measured time was 50 to 110 ns natively, and
+// twice as long in Chromium. Writing to the disk doubles the time.
 const costPerLine = 250 * time.Nanosecond
 
 // Begin records where the run begins: at the start of the trace or at a restored checkpoint.

@@ -181,7 +181,7 @@ func (j *job) fileError(err error) error {
 // is being opened, watch ignores a Cancel during the first reads, because the message to the user
 // is more precise once the trace is open.
 func (j *job) watch() error {
-	const every, opening = 256, 1024 // both in reads; each read requests at least 16 KiB
+	const every, opening = 256, 1024 // two numbers of reads; each read requests at least 16 KiB
 	if j.watched++; j.watched%every == 0 {
 		j.host.Yield()
 	}

@@ -48,8 +48,9 @@ func (s *speed) record(part, millis uint64) uint64 {
 	return uint64(s.average)
 }
 
-// share limits the total time of a repeated task, including its next run, to a twentieth of the
-// time that has passed since the time in the field "began".
+// share limits a repeated task to a twentieth of the time that has passed since the time in the
+// field "began". The limit applies to the total duration of all runs of the task, including the
+// next run.
 type share struct {
 	began       time.Time
 	spent, last time.Duration

@@ -356,7 +356,8 @@ func microOpsOf(t *target, ports []string, pressure []float64, microOps int) (us
 // negligible is the pressure below which a port counts as unused.
 const negligible = 0.005
 
-// lowestPressure returns the ports of a set that have the lowest pressure, and this pressure.
+// lowestPressure returns those ports of a set that have the lowest pressure. It also returns this
+// pressure.
 func lowestPressure(set []int, pressure []float64) (equal []int, least float64) {
 	least = math.Inf(1)
 	for _, q := range set {

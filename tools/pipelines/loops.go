@@ -266,8 +266,8 @@ func (b *build) measure() error {
 var snippetFiles embed.FS
 
 // snippet is the code for one class of instructions on one kind of machine, in several forms, with
-// the best form first. A processor uses the first form that its assembler supports. The lines of a
-// form are executed in sequence.
+// the best form first. A processor uses the first form that its assembler supports. The lines of
+// code in each form are executed in sequence.
 type snippet struct {
 	key   string // class and type of the instructions, in the syntax of descriptions
 	forms []string

@@ -23,7 +23,7 @@ type footprint struct {
 
 // crossings contains memory.c's measurements of accesses that cross a line boundary.
 type crossings struct {
-	within, across float64 // cycles per load in a chain of loads that are within one line, or that cross into a second line
+	within, across float64 // cycles per load in a chain of loads: each load is within one line, or crosses into a second line
 	loads, stores  float64 // cycles to access two vectors of 32 bytes, one of which crosses a line boundary
 }
 

@@ -266,10 +266,10 @@ func graphScript(layout string) ([]byte, error) {
 
 func (b *build) copyStatic() error { return b.copyTree("", "site/static") }
 
-// joinedFiles lists the files of the page that are concatenated from other files, and the order of
-// these other files. Concatenation saves a round trip and headers for each file, and improves
-// compression. Only the beginning of a script can enable strict mode, so each joined script begins
-// with a script of this repository.
+// joinedFiles lists those files of the page that are concatenated from other files. The field
+// "parts" lists these other files in order. Concatenation saves a round trip and headers for each
+// file, and improves compression. Only the beginning of a script can enable strict mode, so each
+// joined script begins with a script of this repository.
 var joinedFiles = []struct {
 	name, between string
 	parts         []string

@@ -12,11 +12,11 @@ type tableRow struct {
 	goals []target
 }
 
-// target is a lower or upper bound for the figure of some of the programs.
+// target is a lower or upper bound for a figure. It applies to the programs of one group.
 type target struct {
 	group     string // a key of the map "groups"
 	bound     float64
-	isMaximum bool // whether the bound is the maximum of the figure; otherwise, it is the minimum
+	isMaximum bool // whether the bound is an upper bound; otherwise, it is a lower bound
 }
 
 func least(on string, bound float64) []target { return []target{{on, bound, false}} }

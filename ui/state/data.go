@@ -124,7 +124,7 @@ func (d *DataView) Ruler() *Matrix {
 	return m
 }
 
-// These values of a cell represent bytes outside the element, and padding.
+// These two cell values represent bytes outside the element and bytes of padding.
 const (
 	outside = -1
 	unused  = -2

@@ -29,7 +29,7 @@ type Loops struct {
 
 // loopRow is a row of the tree of loops.
 type loopRow struct {
-	of    *report.Table // nil: the row is not a loop, but contains the loops below it
+	of    *report.Table // nil: the row represents no loop, but is the parent of the loops below it
 	row   int
 	depth int  // counted from 0
 	part  bool // the row is a loop of one thread and time slice
@@ -422,7 +422,7 @@ func orDash(s string) string {
 // loopWords formats values, with sizes in binary units.
 var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
 
-// selectRows returns the given columns of a table of the answer, with only the rows of the given
+// selectRows reduces one table of the answer to the given columns and to the rows of the given
 // loops. It returns nil if there are no such rows.
 func (l *Loops) selectRows(key, caption string, loops map[string]bool, columns ...string) *Table {
 	whole := l.reply.Table(key)

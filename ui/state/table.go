@@ -201,7 +201,7 @@ func (t *Table) Ordered(o Order) *Table {
 	return &made
 }
 
-// comparer returns the function by which rows are compared in an order; nil if the table cannot be
+// comparer returns a function that compares two rows in the given order; nil if the table cannot be
 // sorted in this order.
 func (t *Table) comparer(o Order) func(i, j int) int {
 	column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == o.Column })

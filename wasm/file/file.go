@@ -186,8 +186,8 @@ func errorText(err error) string {
 // source delivers a file's chunks in order. A chunk may be requested while the program still
 // reads the previous chunk.
 type source interface {
-	// begin requests the next chunk and returns its promise. It may reuse the memory of the
-	// parameter "spare", which is an ArrayBuffer or undefined.
+	// begin requests the next chunk, and returns a promise for this chunk. It may reuse the memory
+	// of the parameter "spare", which is an ArrayBuffer or undefined.
 	begin(spare js.Value) (promise js.Value)
 	// take returns the chunk that the settled promise contains, as a Uint8Array.
 	take(result js.Value) (chunk js.Value, done bool)

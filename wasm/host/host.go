@@ -139,7 +139,7 @@ func checkpointReferences() uint64 {
 	return n
 }
 
-// traces opens the traces of successive analyses.
+// traces opens one trace after another, one for each analysis.
 type traces struct{ unpackers unpack.Workers }
 
 // traceFile is a file that, when closed, also ends its decompressors.

@@ -19,7 +19,8 @@ type carrier struct {
 	remote   js.Value
 	mailbox  workers.Mailbox
 	handlers []js.Func
-	// number of handlers at the beginning of the list that remain after the connection has ended
+	// number of handlers, at the beginning of the list "handlers", that remain after the connection
+	// has ended
 	kept  int
 	close func() // ends the worker from this side of the connection
 	once  sync.Once

@@ -265,7 +265,7 @@ func (r *flowReader) returnAddress() {
 func (b *flowBlock) appendPart(p flowPart) {
 	if n := len(b.parts); p.op == partCode && n > 0 && b.parts[n-1].op == partCode {
 		last := &b.parts[n-1]
-		last.code = last.code[:len(last.code)+len(p.code)] // the code of p directly follows the code of the last part
+		last.code = last.code[:len(last.code)+len(p.code)] // in the function's body, the code of p directly follows the code of the last part
 		return
 	}
 	b.parts = append(b.parts, p)

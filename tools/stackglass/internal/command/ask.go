@@ -197,7 +197,7 @@ func (a *app) loadFor(r *readOptions, q ask.Question, name string) (*loadedFile,
 	}
 	r.questionHierarchy, r.analyses = q.Levels(), needed.String()
 	if q.Verb.Name == "what-if" {
-		if r.stacks = q.Stacks(); !q.Given("share") { // with --share, any number of sets may be needed
+		if r.stacks = q.Stacks(); !q.Given("share") { // with --share, the answer may need any number of sets
 			r.sets = ask.SetNumbers(r.questionHierarchy) | 1
 		}
 	}

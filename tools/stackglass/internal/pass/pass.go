@@ -66,7 +66,8 @@ type Result struct {
 	Unsaved  error              // the reason why the last checkpoint could not be saved, or nil
 }
 
-// packings lists the additional compression formats that only the command supports.
+// packings lists the compression formats that the command supports in addition to the formats of
+// package open.
 var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing, zip.Packing, snappy.Packing}
 
 // ErrInterrupted means that the user interrupted the pass.
