@@ -22,7 +22,7 @@ type codeState struct {
 	wide    bool // whether the ranking shows all columns and is above the source
 	sources state.Sources
 	fetched string // the demo source that was requested last
-	// by file name: the index of the file that is shown if several files have this name
+	// for each file name: the index of the file that is shown if several files have this name
 	chosen  map[string]int
 	dropped map[string][]*state.Source // for the key of each analysis: the files that the user dropped
 

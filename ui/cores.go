@@ -205,7 +205,7 @@ func (a *App) predictedAndMeasured() *state.Table {
 	return t
 }
 
-// coresTable returns the table of a chart of the prediction, or nil.
+// coresTable returns the table that belongs to the given chart of the prediction, or nil.
 func (a *App) coresTable(chart string) *state.Table {
 	k := a.predicted()
 	if k == nil {

@@ -52,7 +52,7 @@ func setAttribute[T any](n *vugu.VGNode, key string, value T) { n.AddAttrInterfa
 // setText makes a text or a number the content of an element.
 func setText[T any](n *vugu.VGNode, text T) { n.SetInnerHTML(text) }
 
-// addListener makes a node call a function on each event of a type.
+// addListener makes a node call a function on each event of the given type.
 func addListener(n *vugu.VGNode, event string, call func(vugu.DOMEvent)) {
 	n.DOMEventHandlerSpecList = append(n.DOMEventHandlerSpecList, vugu.DOMEventHandlerSpec{EventType: event, Func: call})
 }

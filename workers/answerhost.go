@@ -141,7 +141,7 @@ func (h *AnswerHost) answer(a arrival) (sent error) {
 	return sent
 }
 
-// open returns the answerer for questions with the given name about the subject.
+// open returns the answerer that answers questions with the given name about the current subject.
 func (h *AnswerHost) open(name string) (Answerer, error) {
 	o, known := h.opened[name]
 	if known {

@@ -275,8 +275,8 @@ func decodeAs[T any](message Type, data []byte, code func(*T, *body)) (v T, err 
 	return v, err
 }
 
-// decode calls the function "code" to read data, and checks that the function reads all of it.
-// Errors have the type *[BodyError].
+// decode calls the function "code" to read data, and checks that the function reads all of the
+// data. Errors have the type *[BodyError].
 func decode(message Type, data []byte, code func(*body)) error {
 	b := &body{Coder: codec.Reader(data)}
 	version := uint64(protocolVersion)

@@ -127,7 +127,7 @@ func (c *Calls) tree(table *report.Table, bySelf bool) *CallTree {
 	t := &CallTree{ID: table.Key, Up: table.Key == "callers", calls: c, table: table}
 	t.Title, _, _ = strings.Cut(table.Title, ", with ")
 	name, depth, self, all := table.Index("function"), table.Index("depth"), table.Index(c.Event), table.Index(c.Event+"_inclusive")
-	var open []int // by depth: the latest row at this depth
+	var open []int // for each depth: the latest row at this depth
 	for i, row := range table.Rows {
 		d := min(int(number(row[depth])), len(open))
 		if open = append(open[:d], i); d == 0 {
@@ -353,7 +353,7 @@ func (t *CallTree) Flame(search string, zoom int) *Flame {
 		Names: t.Names, Parents: t.Parents, Depths: t.Depths, Weights: t.Weights, Zoom: zoom, About: t.about, Words: t.Sentence,
 	}
 	f.Matches, _, _ = t.matches(search)
-	// by index of the parent + 1: the end of the latest frame with this parent
+	// for each parent (at the parent's index + 1): the end of the latest frame with this parent
 	ends := make([]float64, len(t.Names)+1)
 	for i, parent := range t.Parents {
 		start := ends[parent+1]

@@ -19,9 +19,9 @@ type Code struct {
 	*answers.Sites
 	rows  []attribution.Row
 	most  [MaxLevels][]int          // for each level: the rows with the most misses; computed on first use
-	first map[int]int               // row indices by ID
+	first map[int]int               // for each ID: the index of the row
 	names []string                  // names of the rows; computed on the first sort
-	words []string                  // searchable text by row; computed on the first search
+	words []string                  // for each row: the searchable text; computed on the first search
 	files map[string]map[uint32]int // for each file and line: the row; computed on first use
 }
 

@@ -38,8 +38,8 @@ func (g *Grid) At(row int) int {
 
 // sortedRows returns the rows of the grid in sorted order.
 func (g *Grid) sortedRows(compare func(i, j int) int) (rows []int) {
-	below := make([][]int, g.Rows+1) // by index of the parent + 1: the child rows; index 0: rows without a parent
-	var open []int                   // by depth: the latest row at this depth
+	below := make([][]int, g.Rows+1) // for each parent (at the parent's index + 1): the child rows; at index 0: the rows without a parent
+	var open []int                   // for each depth: the latest row at this depth
 	for i := range g.Rows {
 		depth := 0
 		if g.Depths != nil {

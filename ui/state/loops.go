@@ -24,7 +24,7 @@ type Loops struct {
 	each    *report.Table
 	rows    []loopRow
 	levels  []string                  // the levels whose misses are known
-	misses  map[string][]report.Value // by label of the loop: the misses in each level, in the order of the field "levels"
+	misses  map[string][]report.Value // for each loop label: the misses in each level, in the order of the field "levels"
 }
 
 // loopRow is a row of the tree of loops.

@@ -23,7 +23,7 @@ type Source struct {
 	Path  string // the path, as far as the browser knows it, to distinguish files with the same name
 	Lines []string
 
-	inComment []bool // by line: whether it begins within a comment; computed on first use
+	inComment []bool // for each line: whether the line begins within a comment; computed on first use
 }
 
 // InComment reports whether a line (counted from 0) begins within a multi-line comment as in C.

@@ -36,7 +36,7 @@ const (
 type Shelf struct {
 	db      *idb.Database
 	name    string
-	sizes   map[float64]uint64 // by key: the size of a block
+	sizes   map[float64]uint64 // for each key: the size of the block
 	bytes   uint64             // total size of all blocks, in bytes
 	changes []change           // changes that are not written yet, in order
 	staged  int                // total size of changes, in bytes

@@ -142,7 +142,7 @@ func (n *symbolizer) matchWarnings() (list []string) {
 // sources finds the text of source lines in source files, although a profile contains only the last
 // part of a file's path.
 type sources struct {
-	paths map[string][]string // absolute paths by base name
+	paths map[string][]string // for each base name: the absolute paths
 	lines map[string][]string // contents of the files read so far
 	asked map[string]bool     // files in which a line was looked up
 }

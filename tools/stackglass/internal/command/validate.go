@@ -152,7 +152,7 @@ func (v *validation) memory() report.Table {
 	return t
 }
 
-// explainErrors returns warnings that explain prediction errors by simulated events that stack
+// explainErrors returns warnings about the causes of prediction errors: simulated events that stack
 // distances do not model.
 func (v *validation) explainErrors(r simulate.Result) (list []string) {
 	for i, p := range v.predicted.Levels {

@@ -52,13 +52,13 @@ type variant struct {
 // file contains one file of the page, in memory.
 type file struct {
 	plain      *variant
-	compressed [len(contentCodings)]*variant // compressed variants by content coding; nil if there is no such variant
+	compressed [len(contentCodings)]*variant // for each content coding: the compressed variant; nil if there is no such variant
 	mediaType  string
 }
 
 // handler serves the files of the page.
 type handler struct {
-	files map[string]*file // files by path, without a leading slash
+	files map[string]*file // for each path without a leading slash: the file
 }
 
 // Handler returns a handler that serves files with the page's security policy. Files X.br and X.gz
