@@ -5,8 +5,8 @@
 //     the line sizes, and the analyses to run.
 //  2. A [Runner] reads the trace in batches, counts the records that the spec selects, and passes
 //     these records to every requested analysis (table.go lists the analyses). Every analysis
-//     receives the references. Analyses that request events also receive the events. Package
-//     contract defines the interface of an analysis.
+//     receives the references. Analyses that request events receive events, too. Package contract
+//     defines the interface of an analysis.
 //  3. [Runner.Profile] returns the results of the part of the trace that has been read so far.
 //     [Runner.Finish] ends the run and returns the final results.
 //

@@ -15,8 +15,8 @@
 //
 // To add a verb, write a file that calls [Add]. The smallest example is windows.go. The help text
 // of the verb is part of the command (tools/stackglass/internal/command/help). Verbs whose answers
-// need a lot of code belong in package ask/program. The WebAssembly program that the page loads
-// first then does not contain the code of these verbs.
+// need a lot of code belong in package ask/program. Then the WebAssembly program that the page
+// loads first does not contain the code of these verbs.
 package ask
 
 import (

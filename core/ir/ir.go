@@ -5,8 +5,8 @@
 //
 // The input is the text that clang and flang 14 to 19 write with -S -emit-llvm, before or after
 // optimisation. Pointers may be typed (up to version 14) or opaque, and debug information may be in
-// calls or in records. Exceptions and OpenMP are supported. The LLVM Language Reference defines the
-// notation. LLVM prints one instruction per line.
+// calls of intrinsics or in debug records. Exceptions and OpenMP are supported. The LLVM Language
+// Reference defines the notation. LLVM prints one instruction per line.
 //
 //  1. [Instrument] finds the top-level items: functions, global variables, types,
 //     attributes, metadata.
@@ -17,15 +17,15 @@
 //     every call that may run other code, because the call may throw or never return. A block is
 //     also cut before and after atomic operations, so that the steps of different threads appear in
 //     the order of these operations. Finally, blocks are cut so that no piece has more than 48
-//     values. The instructions of a piece are executed either all or not at all. A block is not cut
-//     between a tail call and the following return, so that the compiler can still turn the call
-//     into a jump, and deep recursion needs no stack space. In the trace, the step with the return
+//     values. Either all instructions of a piece are executed, or none. A block is not cut between
+//     a tail call and the following return, so that the compiler can still turn the call into a
+//     jump, and deep recursion needs no stack space. In the trace, the step with the return
 //     therefore precedes the steps of the callee.
 //  4. At the beginning of each piece, the inserted code opens a step in the thread's buffer. Before
 //     each load, store or event, the inserted code writes the address into the step
 //     (tools/capture/runtime/abi.h shows the layout). Phis and landing pads remain at the beginning
-//     of their blocks, and refer to the last piece of each predecessor block. Inserted values have
-//     names, so that the numbering of unnamed values does not change.
+//     of their blocks. In a phi, the last piece of a predecessor block replaces the predecessor
+//     block. Inserted values have names, so that the numbering of unnamed values does not change.
 //  5. The module also receives tables with everything that is known before the run: functions,
 //     blocks, loops (found with dominators), sites, instructions and their operands, source
 //     locations, and variables. The tables have the form of the body of a MODL frame

@@ -8,8 +8,8 @@
 // program has affine loops, the size of its tree depends only on the program's code, and not on the
 // length of the run.
 //
-//  1. A record of a [trace.Batch] becomes a leaf. A leaf consists of a [Reference], which contains
-//     the constant properties (site or PC, kind, bytes, thread), and an address. Events become
+//  1. A record of a [trace.Batch] becomes a leaf. A leaf consists of an address and a [Reference],
+//     which contains the constant properties (site or PC, kind, bytes, thread). Events become
 //     leaves, too, so that block entries mark where the loops of a nest begin.
 //  2. A loop is a trip count, a body, and a constant step for every parameter of the body. The
 //     parameters are the addresses of the leaves and the trip counts of the loops in the body.

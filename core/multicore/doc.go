@@ -43,13 +43,13 @@
 // there is another chunk. In unoptimised code, the test precedes the chunk. The single-threaded run
 // then executed the test twice: the test succeeded before the only chunk, and failed after this
 // chunk. Each core executes the successful test for each of its chunks, and the failed test once.
-// If the last chunk is shorter than the others, the code before this chunk first follows the path
-// of the failed test, up to the last block that both tests have in common, and then follows the
-// path of the successful test. In a rotated loop, the test follows the chunk. The single-threaded
-// run then executed only the failed test, whose references are used for the successful tests, too.
-// If the loop's exit test is not at the end of an iteration, each iteration begins after one test
-// and includes the next test. A core without iterations skips the code before and after the
-// iterations if the program contains a path around this code.
+// If the last chunk is shorter than the other chunks, the code before the last chunk starts on the
+// path of the failed test. After the last block that the paths of both tests have in common, the
+// code continues on the path of the successful test. In a rotated loop, the test follows the chunk.
+// The single-threaded run then executed only the failed test, whose references are used for the
+// successful tests, too. If the loop's exit test is not at the end of an iteration, each iteration
+// begins after one test and includes the next test. A core without iterations skips the code before
+// and after the iterations if the program contains a path around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, each core executes one
 // contiguous part of the iterations or, with a chunk size, every n-th chunk, where n is the number
@@ -57,22 +57,24 @@
 // are one iteration longer. In guided schedules, each chunk contains 1/(2·cores) of the remaining
 // iterations, but at least the number of iterations that the chunk size specifies. Dynamic and
 // guided chunks are assigned to the core with the earliest clock; of several such cores, the first
-// is chosen. Clocks start at 0 at the beginning of the loop. They count cycles if Order contains
-// the cycles of each block, and data references otherwise. A dynamic schedule is nonmonotonic
-// unless the program specifies otherwise: each thread begins with its own part, as in a static
-// schedule. A thread that has finished its part steals chunks from the ends of other threads'
-// parts. The initial parts are the same as in a real run, but stealing depends on timing. If
-// [Options.Schedule] is dynamic, there are no initial parts: each chunk is assigned to the core
-// with the least work. The schedule auto is treated as static here, although LLVM's runtime treats
-// auto as guided.
+// is chosen. Clocks start at 0 at the beginning of the loop. If [Options.Order] contains the cycles
+// of each block, the clocks count cycles. Otherwise, the clocks count data references. A dynamic
+// schedule is nonmonotonic unless the program specifies otherwise: each thread begins with its own
+// part, as in a static schedule. A thread that has finished its part steals chunks from the ends of
+// other threads' parts. The initial parts are the same as in a real run, but stealing depends on
+// timing. If [Options.Schedule] is dynamic, there are no initial parts: each chunk is assigned to
+// the core with the least work. The schedule auto is treated as static here, although LLVM's
+// runtime treats auto as guided.
 //
 // Code for one thread: core 0 executes single, master and masked constructs; the other cores
 // execute only the test that decides which thread executes the construct. A sections construct is
 // treated as a loop over its sections. Critical sections, locks, ordered loops and tasks are
 // executed at the positions where the recorded run executed them, without waiting. [Report.Doubts]
-// counts these constructs. In a reduction, each core adds its part to the result: the loads and
-// stores of the recorded run become modifications, as in teams of up to four threads. Larger teams
-// add their parts pairwise, in a function that the recorded run never calls.
+// counts these constructs. In a reduction, each core adds its partial result to the total. The
+// recorded run loads and stores the total. A modify replaces this load and this store, because the
+// threads of real teams of up to four threads modify the total atomically. Real teams of more than
+// four threads combine their partial results in pairs, in a function that the recorded run never
+// calls.
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
 // forking function. For core c, 2^48·c + 64·c is added to each private address. Programs do not use

@@ -51,8 +51,8 @@
 //   - vectors wider than the target's registers: several instructions;
 //   - vector instructions without SSE 4.1: extensions, selections, minima and maxima, 32-bit
 //     products, and 64-bit comparisons;
-//   - vector instructions without AVX2 or AVX-512: 64-bit products, rotations, and comparisons,
-//     whose result is a vector instead of a mask;
+//   - vector instructions without AVX-512: 64-bit products, rotations, and comparisons (the result
+//     of a comparison is a vector instead of a mask);
 //   - without POPCNT, llvm.ctpop of a scalar; on any x86, llvm.minnum, llvm.maxnum and llvm.round;
 //   - llvm.fma without FMA, llvm.floor and other roundings without SSE 4.1, and, on any x86,
 //     llvm.lround: calls to the math library, whose time is not modelled ([Body.Unknown]).
@@ -71,7 +71,7 @@
 //   - llvm.bitreverse, llvm.copysign and saturating sums;
 //   - llvm.memcpy of a few bytes, which counts as a call;
 //   - selects of floating-point numbers that become branches;
-//   - llvm.minnum without NaNs.
+//   - llvm.minnum of operands that cannot be NaN.
 //
 // Register copies are not included either. Code without AVX needs such copies, because its
 // instructions overwrite an operand. The copies use dispatch slots, but no ports.

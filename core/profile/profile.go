@@ -8,8 +8,9 @@
 //
 //   - [Profile] contains all data of a profile.
 //   - [Curve] is the miss-ratio curve of a histogram, for all capacities.
-//   - Encode, Decode and Digest implement the binary format (.sgp), which sections.go documents.
-//   - Check verifies the invariants that hold in every valid profile.
+//   - [Profile.Encode], [Decode] and [Profile.Digest] implement the binary format (.sgp), which
+//     sections.go documents.
+//   - [Profile.Check] verifies the invariants that hold in every valid profile.
 package profile
 
 import (

@@ -26,8 +26,9 @@
 //  3. If the set is full, a victim is then evicted. A dirty victim is written back, and a clean
 //     victim is discarded. (DineroIV's counts agree with this order; see the tests.)
 //
-// Write-backs, stores that are written through, and victims also look up the line, and a hit makes
-// the line the most recently used line of its set, as in DineroIV.
+// The line is also looked up for write-backs, for stores that are written through, and for victims
+// from the level above. A hit makes the line the most recently used line of its set, as in
+// DineroIV.
 //
 //   - A write-back that misses is inserted without a fetch if it is a whole line and the level
 //     allocates for writes. Otherwise, the write-back continues to the level below. A write-through
@@ -87,8 +88,8 @@
 //
 // If the hierarchy has instruction caches, instruction fetches go first through the n levels of
 // instruction caches, and then through the data levels below level n. Otherwise, fetches go through
-// the same caches as data. Stores do not invalidate lines of instruction caches, except through a
-// bus, or if an inclusive level below evicts the line.
+// the same caches as data. Stores invalidate lines of instruction caches only through a bus. If an
+// inclusive level below evicts a line, the line is also invalidated in the instruction caches.
 //
 // # Sub-blocks
 //
@@ -123,8 +124,8 @@
 // prefetches. With the option "chained", prefetches by levels above also cause prefetches. With the
 // option "reads", stores cause no prefetches. Prefetches that miss continue to the lower levels,
 // where they do not count as demand accesses. A prefetch takes no time, so it is never late. If a
-// level is inclusive, or if there is an inclusive level below it, the level's prefetches wait until
-// the levels above have inserted the lines that they fetch.
+// level is inclusive, or if there is an inclusive level below it, the level issues its prefetches
+// only after the levels above have inserted the lines of the current reference.
 //
 // # Optimal replacement
 //
@@ -156,8 +157,9 @@
 //   - A cache with a dirty copy writes the copy back. After a read by another core, the cache keeps
 //     the line as a clean copy.
 //   - After a store, all other caches invalidate the line. After a cache has invalidated a line,
-//     its next demand access to this line is a coherence miss if the access misses. Before a cache
-//     evicts a line, the cache fills the frames that invalidations have emptied.
+//     the cache's next demand access to this line is a coherence miss if the access misses. Before
+//     a cache evicts a line from a set, the cache uses the set's frames that invalidations have
+//     emptied.
 //
 // A store to a modified line (M) causes no transaction. Under MESI, a store to an exclusive line
 // (E), which no other cache contained when the line was read, causes no transaction either. Under

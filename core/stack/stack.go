@@ -12,8 +12,9 @@
 //  2. A line that falls off the array is assigned a timestamp, called its stamp. Below the array,
 //     the LRU order is the order of the timestamps. When a line below the array is accessed again,
 //     its distance is 16 plus the number of live stamps that are newer than the line's stamp. A
-//     hash table (table.go) maps the line to its stamp. A bitmap of live stamps with a tree of
-//     prefix counts (stamps.go) counts the newer stamps in a small, fixed number of steps.
+//     stamp is live until its line is accessed again. A hash table (table.go) maps the line to its
+//     stamp. A bitmap of live stamps with a tree of prefix counts (stamps.go) counts the newer
+//     stamps in a small, fixed number of steps.
 //
 // Searching the array requires no look-up in the hash table. Accesses that miss the array are
 // queued, and processed in bursts. A burst first touches the slots of its lines in the hash table,
@@ -32,8 +33,8 @@
 // [Sets] also covers set-associative caches. For every number of sets from 2^0 to 2^16, [Sets]
 // computes the depth at which each access finds its line in its set (MODELS §4; Hill and Smith,
 // 1989, call this all-associativity simulation). With 2^a sets, two lines are in the same set if
-// the last a bits of their line numbers agree. The largest value of a with this property is the
-// number of trailing zeros in the XOR of the two line numbers.
+// the last a bits of their line numbers agree. Two lines are therefore in the same set if a is at
+// most the number of trailing zeros in the XOR of their line numbers.
 //
 //  1. For a line in the top array, the lines above it are known. For each number of sets, the depth
 //     is the number of these lines that are in the same set as the accessed line. One addition to a

@@ -18,10 +18,10 @@
 //     return, whether or not the called function returns.
 //  4. If the entered block is neither a first block nor a listed successor, at least one invocation
 //     has ended without a return. The entered block, for example a landing pad, belongs to the
-//     topmost invocation whose latest block lists the entered block as a successor. If no
-//     invocation qualifies, or if the entered block follows a call to setjmp, the entered block
-//     belongs to the topmost invocation of its function and counts as resumed. All invocations
-//     above that invocation on the stack have ended.
+//     topmost invocation whose latest block lists the entered block as a successor. If there is no
+//     such invocation, or if the entered block follows a call to setjmp, the entered block belongs
+//     to the topmost invocation of its function and counts as resumed. All invocations above that
+//     invocation on the stack have ended.
 //  5. If the block's function has no active invocation, the block counts as resumed, and all
 //     invocations of the thread end. Blocks without an active invocation occur if a trace begins in
 //     the middle of a run, or if a program switches stacks.

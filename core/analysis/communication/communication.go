@@ -7,8 +7,8 @@
 //
 //   - events: every load or store that has a source;
 //   - transfers: for each value, the first load by each thread that did not write the value. A
-//     store creates a new value, so the overwritten value need not be transferred. A modify is one
-//     reference that consists of a load and a store. The number of transfers is therefore a lower
+//     modify is one reference that consists of a load and a store. A store creates a new value, so
+//     the overwritten value need not be transferred. The number of transfers is therefore a lower
 //     bound for the amount of data that a message-passing version of the program must send.
 //
 // One pass covers all three sizes of granules. A reference that spans several words counts once for

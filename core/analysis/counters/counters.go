@@ -11,15 +11,15 @@
 //
 // The package computes the counts in three steps:
 //
-//  1. Consume counts how often each block is entered. If only instruction counts are requested (see
-//     [New]), Consume counts the references of each site and derives the block entries, because
-//     readers are faster if they need not report every entry. This is possible because the first
-//     site of a block makes one reference each time the block is entered. Only entries of blocks
-//     without sites are then counted directly. For records that contain a length (ranges, masked
-//     vectors), Consume also adds up the bytes.
-//  2. Result multiplies these counts by the instruction counts of each block. If a basic block was
-//     split, Result combines its parts. Finally, Result adds up the counts by basic block, function
-//     and opcode.
+//  1. [Analysis.Consume] counts how often each block is entered. If only instruction counts are
+//     requested (see [New]), Consume counts the references of each site and derives the block
+//     entries, because readers are faster if they need not report every entry. This is possible
+//     because the first site of a block makes one reference each time the block is entered. Only
+//     entries of blocks without sites are then counted directly. For records that contain a length
+//     (ranges, masked vectors), Consume also adds up the bytes.
+//  2. [Analysis.Result] multiplies the number of entries of each block by the instruction counts of
+//     the block. If a basic block was split, Result combines its parts. Finally, Result adds up the
+//     counts by basic block, function and opcode.
 //  3. On request, the accesses to each byte are counted (touched.go). From these counts, the
 //     package computes the unique bytes of the program and of each function, and the smallest
 //     number of bytes that receive 5 %, 10 %, … of all accesses.

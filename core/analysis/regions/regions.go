@@ -1,11 +1,11 @@
 // Package regions records the beginning and the end of each region that a program has marked with
 // stackglass_begin and stackglass_end. The regions of a thread can be nested.
 //
-// The memory is bounded: if there are more than [profile.MostRegions] regions, regions with the
-// same name, thread and depth are joined. Two successive regions are joined if the number of
-// references between them is less than a threshold, called the gap. The gap is doubled until at
-// most [profile.MostRegions] regions remain. For a given gap, a segment never has more regions than
-// the whole trace. The result therefore does not depend on how the trace is divided.
+// The memory is bounded: if there are more than [profile.MostRegions] regions, some regions with
+// the same name, thread and depth are joined. Two successive regions of this kind are joined if the
+// number of references between them is less than a threshold, called the gap. The gap is doubled
+// until at most [profile.MostRegions] regions remain. For a given gap, a segment never has more
+// regions than the whole trace. The result therefore does not depend on how the trace is divided.
 //
 // The regions that are open at the beginning of a segment are unknown. Depths in a segment are
 // therefore relative to the depth at the beginning of the segment, and can be negative. For each

@@ -32,22 +32,23 @@
 //   - global variables with an address;
 //   - local variables, by name if the code names the accessed variable. Accesses to local arrays
 //     and structures are also recognised by address, from the entry of the function until the
-//     memory is reused. Every other access to a stack is attributed to one object, the stack of the
-//     thread;
+//     memory is reused. Every other access to a call stack is attributed to one object, the call
+//     stack of the thread;
 //   - all other data, as one object.
 //
 // If only part of a trace is analysed, heap blocks that were allocated before this part belong to
-// the object for all other data. Mergeable profiles do not distinguish heap blocks, because a
-// segment does not contain the allocations of earlier heap blocks.
+// the object for all other data. A mergeable profile can be joined with the profiles of other
+// segments of the trace. Mergeable profiles do not distinguish heap blocks, because a segment does
+// not contain the allocations of earlier heap blocks.
 //
 // # Method
 //
-// Consume reads references and allocations in order. Consume finds the site and the object of each
-// reference, and assigns a number to each pair of a site and an object. Successive references of a
-// site usually belong to the same pair, because their addresses lie in the same object. Package
-// locality then divides these references into line accesses, and computes the distance of each
-// access. Follow counts the distances by pair. The results of sites and objects are sums over
-// pairs.
+// [Analysis.Consume] reads references and allocations in order. Consume finds the site and the
+// object of each reference, and assigns a number to each pair of a site and an object. Successive
+// references of a site usually belong to the same pair, because their addresses lie in the same
+// object. Package locality then divides these references into line accesses, and computes the
+// distance of each access. [Analysis.Follow] counts the distances for each pair of a site and an
+// object. The results of sites and objects are sums over these pairs.
 //
 // MODELS §1 defines how fetches, modifies and ranges are counted. Segments are joined as in
 // MODELS §9 (state.go).

@@ -16,12 +16,13 @@
 //  2. The length of a description is the number of bits that encode the coefficients and the choice
 //     of monomials. A description must be shorter than the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
-//     [Law.Checked] is the number of runs in excess of the number of coefficients. If a polynomial
-//     has as many terms as there are runs, it cannot be checked, and the result contains a caveat.
+//     [Law.Checked] is the number of these additional runs. If a polynomial has as many terms as
+//     there are runs, it cannot be checked, and the result contains a caveat.
 //
-// Counts without such a polynomial are assumed to depend on data. A least-squares fit yields a
-// power law or, if there are more than two runs and the fit is better, a + b log n or a n + b n log
-// n. [Law.Kind] is the form of the law, and [Law.Off] is the relative error of the fit.
+// If there is no such polynomial, the counts are assumed to depend on the input data. A
+// least-squares fit then yields a power law. If there are more than two runs and the fit is better,
+// the law is a + b log n or a n + b n log n. [Law.Kind] is the form of the law, and [Law.Off] is
+// the relative error of the fit.
 //
 // # Reuse
 //
@@ -33,8 +34,8 @@
 // quantile in one run corresponds to the same quantile in all other runs. The law of a quantile is
 // a polynomial that fits all runs exactly, a constant, a sum of two monomials, or a power law. Sums
 // and power laws must fit within 2 % (12.5 % if distances are binned). A quantile without such a
-// law keeps its value from the largest run. This happens where two classes of distances meet if the
-// shares of the classes change from run to run. Finally, the predicted quantiles are sorted.
+// law keeps its value from the largest run. Such quantiles lie where two classes of distances meet,
+// if the shares of the classes change from run to run. Finally, the predicted quantiles are sorted.
 //
 // # Programs
 //

@@ -46,10 +46,11 @@
 // nests, is divided into blocks of iterations. After each block, every reference is at the same
 // offset in its line and in the same set. The number of periods that an inner loop skips grows by
 // the same amount from block to block. If a few consecutive blocks are alike, the last block of the
-// loop is simulated from a state that is extrapolated from the states between the blocks. If the
-// last block is also like the first blocks, all blocks in between are alike, too. The counts of a
-// block are then a polynomial in the number of the block, and the first blocks determine this
-// polynomial. The degree of the polynomial is at most the number of nested loops.
+// loop is simulated, too. The initial state of the last block is extrapolated from the states
+// between these blocks. If the last block is also like the first blocks, all blocks in between are
+// alike, too. The counts of a block are then a polynomial in the number of the block, and the first
+// blocks determine this polynomial. The degree of the polynomial is at most the number of nested
+// loops.
 //
 // Blocks are alike under three conditions. First, the simulation makes the same decisions in each
 // block. Second, the touched lines, the states and the numbers of periods are in arithmetic
@@ -57,9 +58,9 @@
 // the bounds of the regions, have the same order of addresses in each block. Each line is an affine
 // function of the number of the block. Two lines that have the same order in the first and the last
 // block therefore have the same order in all blocks in between. Two different lines therefore never
-// become the same line, and LRU depends only on which lines are the same. For the same reason, all
-// jumps within a block are sound if they are sound in the first and the last block. If the last
-// block does not meet the three conditions, an earlier block is tried.
+// become the same line, and LRU depends only on which lines are the same. For the same reason, if
+// the jumps in the first and the last block are sound, the jumps in all blocks in between are
+// sound, too. If the last block does not meet the three conditions, an earlier block is tried.
 //
 // # Differences
 //

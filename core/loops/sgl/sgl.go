@@ -8,9 +8,9 @@
 //  1. [Writer] writes trees in order, together with the header of the trace. A trace consists of
 //     one tree, or of several trees if it is too irregular to fit in memory as one tree.
 //  2. [Reader] returns the expanded records like any other trace reader, so that every analysis can
-//     read a loop-compressed trace. Before the Reader expands a tree, it removes records of
-//     unwanted kinds.
-//  3. [Folding] compresses a trace into a file as the records arrive. Folding keeps only one tree
+//     read a loop-compressed trace. Before the Reader expands a tree, the Reader removes the
+//     records of unwanted kinds from the tree.
+//  3. [Folding] compresses a trace into a file as the records arrive. A Folding keeps only one tree
 //     in memory at a time.
 //  4. [ReadTree] reads a file into a tree, for analyses that do not expand the tree.
 package sgl

@@ -10,8 +10,8 @@
 //     for a shared cache ([ForShared]), eq. 2 and 3 for private caches ([ForPrivate]).
 //  3. P(D) = Σ P(BB_i) P(D|BB_i) is the profile of the whole trace (eq. 4; [Stack.Profile]).
 //  4. P(h) = Σ P(D) P(h|D) is the hit ratio (eq. 5 to 7; [Stack.Rate]), where the stack distance
-//     cache model yields P(h|D). [Of] computes the mean over all caches of a level and the
-//     access-weighted ratio, with confidence intervals and sample sizes.
+//     cache model yields P(h|D). [Of] computes two hit ratios of a level: the mean over all caches,
+//     and the access-weighted ratio. The results include confidence intervals and sample sizes.
 //
 // In a prediction (package predict), blocks are weighted by their counted accesses unless the user
 // selects the paper's equations. The weights from the equations approximate the counted accesses.
@@ -43,7 +43,7 @@
 //     windows of each block. By default, this package selects 1 % of the windows of each block, but
 //     at least 30 windows (see [Looked]).
 //   - The paper's function get_rd searches the trace backwards for each distance. Package
-//     blocksample computes exact distances, because its stack contains all references. Sampling
+//     blocksample computes exact distances, because every reference updates the stack. Sampling
 //     only selects the references whose distances are counted.
 //   - A call ends a window. The code after the call is a separate block ([trace.Block]).
 //   - A parallel block that ran once in the trace is executed by every core. Eq. 3, however,

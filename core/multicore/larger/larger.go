@@ -24,8 +24,8 @@
 // they are divided by the number of cores. [Level.Kept] assumes that distances within a block do
 // not depend on the input. This assumption is correct for near reuse (other elements of the same
 // line, or a row that is small for both inputs), but not for arrays that are traversed repeatedly.
-// If an array fitted in the cache in the small run, its accesses are predicted to hit. Coherence is
-// not modelled, and lines are assumed to be spread over sets at random.
+// If an array fitted in the cache in the small run, the accesses to the array are predicted to hit.
+// Coherence is not modelled, and lines are assumed to be spread over sets at random.
 package larger
 
 import (

@@ -5,16 +5,16 @@
 //     (package multicore). Only counts are kept, so memory use does not grow with the trace.
 //  2. The references of the threads are simulated in private and shared caches, which are kept
 //     coherent by MESI (package simulate). The simulation is exact for the synthesised threads. If
-//     executions of blocks are divided among cores, private caches require a separate pass
-//     (apart.go).
+//     [multicore.Options.Division] divides executions of blocks among cores, instead of iterations
+//     of loops, private caches require a separate pass (apart.go).
 //  3. With [Question.Stacks], the LRU stacks of the threads are also computed (package
 //     analysis/sharing), and the stack distance cache model (SDCM) is applied to these stacks, as
 //     in the paper. The difference between the results of SDCM and of the simulation is the error
 //     of SDCM plus the sampling error of [Question.Sample]. Sampling is the default, because
 //     complete stacks for many cores take ten times as long as the rest of the prediction.
 //     [Question.Keep] stores a complete profile of the threads. [Question.Windows] selects the
-//     paper's statistical method: SDCM from windows of each block, with confidence intervals
-//     (package blocksample).
+//     paper's statistical method, which applies SDCM to a sample of the windows of each block, and
+//     yields confidence intervals (package blocksample).
 //  4. The cycles of blocks are computed (package pipeline) if a processor is given and the trace
 //     has instructions. Each load has the latency of the level in which the simulation found its
 //     line. The time of a core is the sum of visits × cycles over the blocks. [Time] lists the
@@ -23,9 +23,9 @@
 // # Hit ratios
 //
 // The local hit ratio of a level is the number of its hits divided by the number of its accesses.
-// The global hit ratio of a level is 1 minus the number of its misses divided by the number of
-// accesses to the first level. The paper reports global hit ratios for the second level. For
-// private caches, the paper reports the mean, in which all caches have the same weight;
+// The global hit ratio of a level is 1 − m/n, where m is the number of misses of the level, and n
+// is the number of accesses to the first level. The paper reports global hit ratios for the second
+// level. For private caches, the paper reports the mean, in which all caches have the same weight;
 // [Level.Mean] excludes idle caches.
 package predict
 

@@ -4,23 +4,25 @@
 // In a recorded trace with several threads, the references are in the order in which a machine
 // executed them, possibly on fewer processors than there are threads. The order hardly affects
 // which references each thread makes between two barriers, but it affects the contents of shared
-// caches. Realign keeps the references of each thread, and changes how the threads are interleaved:
+// caches. [Realign] keeps the references of each thread, and changes how the threads are
+// interleaved:
 //
 //  1. Records outside of parallel regions keep their order.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
 //     separately. The n-th Barrier of a thread in the region begins the thread's phase n.
 //  3. At the join, the phases are returned one after the other. Within a phase, the records of all
-//     threads are interleaved in the chosen order (package interleave). Threads are considered in
-//     ascending order of their numbers.
+//     threads are interleaved in the chosen order (package interleave). The threads are passed to
+//     package interleave in ascending order of their new numbers.
 //
 // Threads are renumbered as cores, from 0 in order of appearance. Threads that first appear in the
 // same region are numbered in the order of their OpenMP thread numbers if the positions of their
 // stacks show this order (see stagger). Otherwise, these threads are numbered in the order of their
 // numbers in the trace.
 //
-// A nested region on the same thread, and its barriers, belong to the enclosing phase, because
-// LLVM's runtime by default adds no threads to a nested region. Threads that are not in the team,
-// but run at the same time, are treated as members of the team.
+// If a thread begins a nested region, the records of the nested region belong to the current phase
+// of this thread, and the barriers of the nested region begin no phase. By default, LLVM's runtime
+// adds no threads to a nested region. Threads that are not in the team, but run at the same time,
+// are treated as members of the team.
 package threads
 
 import (

@@ -1,18 +1,19 @@
 // Package validate measures how accurately the caches of several cores are predicted from a
 // single-threaded run. The package attributes the errors to the individual steps of the prediction.
 //
-// The reference ("truth") is an exact simulation of the program's own threads, in runs with as many
-// threads as cores. Between barriers, the threads' references are put in the chosen order (package
-// threads). Package predict makes the prediction from the single-threaded run, in the same order.
-// The same code simulates the caches for the prediction and for the truth, so the two differ only
-// in the division of the work.
+// The true hit ratios ("truth") come from an exact simulation of the program's own threads, in runs
+// with as many threads as cores. Between barriers, the threads' references are put in the chosen
+// order (package threads). Package predict makes the prediction from the single-threaded run, and
+// puts the references of the synthesised threads in the chosen order, too. The same code simulates
+// the caches for the prediction and for the truth, so the two differ only in the division of the
+// work.
 //
-// The error of each step is measured only with the predicted threads. One exact step at a time is
-// replaced by its approximation: the stack distance cache model replaces simulated caches;
-// profiles of a sample of each block's windows replace profiles of all windows (package
-// blocksample); block weights from the paper's equations replace counts; and caches without
-// invalidation replace caches in which other cores' stores invalidate lines. Together, these steps
-// are the method of PPT-SASMM.
+// The error of each step is measured with the synthesised threads, without the program's own
+// threads. One exact step at a time is replaced by its approximation: the stack distance cache
+// model replaces simulated caches; profiles of a sample of each block's windows replace profiles of
+// all windows (package blocksample); block weights from the paper's equations replace counts; and
+// caches without invalidation replace caches in which other cores' stores invalidate lines.
+// Together, these steps are the method of PPT-SASMM.
 //
 // Errors are differences of hit ratios in percentage points: predicted minus true. For private
 // caches, the hit ratio is the unweighted mean over the caches (Barai et al., MEMSYS 2020). The hit

@@ -51,8 +51,9 @@
 //     inside of regions as parallel.
 //   - The round-robin strategy sets tr_id to 0 before the loop, but adds 1 before it takes the
 //     first reference. In addition, tr_id reaches num_traces, which is not a valid trace number.
-//     According to the text, the order of cores is 0, 1, 2, 3, 0 and so on. Therefore, this package
-//     begins the n-th executions with core 0.
+//     According to the text, the order of cores is 0, 1, 2, 3, 0 and so on. Therefore, when this
+//     package interleaves the n-th executions of a block, the first reference is a reference of
+//     core 0.
 //   - The round-robin and random strategies both pop references from empty traces. Here, cores with
 //     empty traces are skipped; the random order chooses among the other cores with equal
 //     probability. (The authors' program concatenates whole executions, or shuffles their

@@ -5,9 +5,9 @@
 // Carolina State University, 2014; called the thesis here; MODELS §11.3). The result can be
 // compared with the exact counts of package misses for the same tree.
 //
-//  1. An array is the data that a reference touches while a loop runs: a strided section (thesis
-//     §3.1). At the level of each loop, overlapping sections form one array, with extents for that
-//     loop's stride.
+//  1. An array is the data that a reference touches while a loop runs: a strided section
+//     (thesis §3.1). For each loop, a section covers all iterations of that loop, and overlapping
+//     sections form one array.
 //  2. Each loop has two contexts: a left context (the first arrays that it uses), and a right
 //     context (the last arrays that it uses, from least to most recently used). Both contexts
 //     contain only arrays that fit in the cache (§3.3). The context-based reuse distance determines
@@ -24,13 +24,13 @@
 // The first rule that applies determines the class. An array is ALWAYS_HIT if it is already in the
 // cache. An array is FIRST_MISS if it fits in the cache and each set has enough ways. If two arrays
 // in the same loop begin in the same set, have the same length and stride, and the sets have no
-// free way, both are ALWAYS_MISS (§4.3); an array that was in the cache before the loop is then
-// FIRST_HIT. If two arrays overlap in some sets, or begin in the same set with different strides,
-// both are CONF_MISS (§4.4, §4.5). If the arrays belong to nested loops, the inner array is
-// CONF_MISS, because it stays in the cache except for one line per iteration; the outer array is
-// ALWAYS_MISS (§4.7). If the cache is too small, the array is CAP_MISS, even if it was FIRST_MISS
-// (§4.8). Two arrays that share a line at their edges do not conflict (§4.10). Cold misses are not
-// distinguished from capacity misses (§3.1).
+// free way, both are ALWAYS_MISS (§4.3). In this case, an array that was already in the cache
+// before the loop is FIRST_HIT. If two arrays overlap in some sets, or begin in the same set with
+// different strides, both are CONF_MISS (§4.4, §4.5). If the arrays belong to nested loops, the
+// inner array is CONF_MISS, because it stays in the cache except for one line per iteration; the
+// outer array is ALWAYS_MISS (§4.7). If the cache is too small, the array is CAP_MISS, even if it
+// was FIRST_MISS (§4.8). Two arrays that share a line at their edges do not conflict (§4.10). Cold
+// misses are not distinguished from capacity misses (§3.1).
 //
 // The run time depends on the size of the tree, the number of sets and the number of arrays in a
 // loop, but not on trip counts.

@@ -9,12 +9,12 @@
 //	0, 0x40174a, 0xfffab1e8, "callq 0x401200", store, 0x40007ffdf8
 //	1, 0x40174f, 0x243c8b48, "movq (%rsp), %rdi", load, 0x00002000, RAM
 //
-// If QEMU emulates a whole system, the address is physical and is followed by the name of the
-// memory or device, which is ignored. Newer versions of the plugin can also log registers, in
-// fields such as `, rax -> 0x10`; these fields are skipped. Each line becomes one row for the fetch
-// and one row for each reference. The PC of a row is the instruction's address, and the thread is
-// the number of the virtual processor. In user mode, QEMU reuses the numbers of threads that have
-// ended. The format does not contain sizes.
+// If QEMU emulates a whole system, the address of a reference is a physical address, and is
+// followed by the name of the memory or device. This name is ignored. Newer versions of the plugin
+// can also log registers, in fields such as `, rax -> 0x10`; these fields are skipped. Each line
+// becomes one row for the fetch and one row for each reference. The PC of a row is the
+// instruction's address, and the thread is the number of the virtual processor. In user mode, QEMU
+// reuses the numbers of threads that have ended. The format does not contain sizes.
 //
 // The plugin prints an instruction when the virtual processor begins the next instruction, so lines
 // of different threads are only roughly in execution order.

@@ -11,13 +11,13 @@
 // Numbers are varints; cmd, addr and size are required. Demand requests become references. A
 // processor sends the demand requests ReadReq and WriteReq. Other demand requests occur below a
 // cache: ReadSharedReq, ReadCleanReq and LoadLockedReq become loads, and ReadExReq, WriteLineReq
-// and StoreCondReq become stores, because gem5 sends them only for stores. Requests with flag 0x100
-// (Request::INST_FETCH) are instruction fetches. All other packets, such as responses, write-backs,
-// evictions, upgrades and prefetches, are omitted. The trace's header lists the number of omitted
-// packets of each command. The file does not name the version of gem5 that wrote it. ReadReq and
-// WriteReq have the same numbers in all versions. For all other commands, the numbers of gem5 20
-// and later are assumed (src/mem/packet.hh, MemCmd::Command). In older versions, the numbers of
-// these commands are lower by two or three.
+// and StoreCondReq become stores, because gem5 sends these three requests only for stores. Requests
+// with flag 0x100 (Request::INST_FETCH) are instruction fetches. All other packets, such as
+// responses, write-backs, evictions, upgrades and prefetches, are omitted. The trace's header lists
+// the number of omitted packets of each command. The file does not name the version of gem5 that
+// wrote it. ReadReq and WriteReq have the same numbers in all versions. For all other commands, the
+// numbers of gem5 20 and later are assumed (src/mem/packet.hh, MemCmd::Command). In older versions,
+// the numbers of these commands are lower by two or three.
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
 // of a core). Each requestor becomes a thread with a name in [trace.Program]. The field pc is

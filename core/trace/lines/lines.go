@@ -3,10 +3,10 @@
 //
 // Parsing a line takes only a few nanoseconds, so this package does not process lines individually:
 //
-//  1. [Buffer.Window] reads as many bytes as the stream delivers into a buffer, and returns all
-//     whole lines in the buffer. The lines are followed by [Slack] bytes of padding, whose values
-//     do not matter. A parser can therefore load eight bytes at a time without checking for the end
-//     of the window, because the newline at the end of the last line stops the parser.
+//  1. [Buffer.Window] fills a buffer with the bytes that the stream delivers, and returns all whole
+//     lines in the buffer. The lines are followed by [Slack] bytes of padding, whose values do not
+//     matter. A parser can therefore load eight bytes at a time without checking for the end of the
+//     window, because the newline at the end of the last line stops the parser.
 //  2. A [Parser] reads lines of a window into rows of a batch, until the window ends or the batch
 //     is full.
 //  3. [Reader] alternates between the buffer and the parser, and implements [trace.Reader].

@@ -9,7 +9,8 @@
 // takes only one or two bytes, regardless of its length.
 //
 //  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. While
-//     a program runs, the capture runtime writes its container in the same way.
+//     an instrumented program runs, the capture runtime writes the program's container in the same
+//     way.
 //  2. [Importer] converts the rows of traces without blocks to steps.
 //  3. [Reader] returns rows from the beginning of the file in ticket order, which is the order of
 //     execution across all threads.

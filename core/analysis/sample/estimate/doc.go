@@ -9,10 +9,11 @@
 // The sample contains a share R of the distinct lines between two accesses to a line, so the number
 // of sampled lines between the accesses, divided by R, is an estimate of the stack distance
 // (Waldspurger, Park, Garthwaite and Ahmad, SHARDS, FAST 2015). If the number of sampled lines is
-// limited, R is halved whenever the number exceeds the limit, and the lines with larger hashes are
-// dropped. The weights of earlier counts do not change. This method alone is inaccurate: it cannot
-// distinguish distances below 1/R from zero, and its result depends on whether the sample contains
-// the few lines that receive most accesses. Two refinements make the method more accurate:
+// limited, R is halved whenever the number exceeds the limit, and the lines whose hash is then
+// above R·2^64 are dropped. Accesses that were counted before R was halved keep their weights. This
+// method alone is inaccurate: it cannot distinguish distances below 1/R from zero, and its result
+// depends on whether the sample contains the few lines that receive most accesses. Two refinements
+// make the method more accurate:
 //
 //  1. The 16 lines on top of the stack, called the front, are tracked for all accesses (front.go).
 //     Most accesses of real programs hit these lines. The distances of accesses that hit in the
@@ -46,22 +47,24 @@
 // Samples also estimate the results of other analyses (followers.go):
 //
 //   - Sites and data objects (bysite.go): references, strides, and accesses to the 16 lines on top
-//     of the stack are counted exactly. A sampled distance is attributed to the second of its two
-//     accesses. The number of accesses of each site and object is known. If the scaled sample
-//     contains fewer accesses, the missing accesses are counted at the shortest distance
-//     (SHARDS-adj). bysitecores.go uses the same method for the counts of sites on coherent stacks.
-//   - Threads (threads.go): each core, and each group of cores that share a cache, has its own
-//     stack, with its own front and its own reuse times, or its own samples of accesses. The front
-//     of the coherent stack (MODELS §6.4) contains all lines. Below the front, the coherent stack
-//     contains only the sampled lines and the holes. The distances on the coherent stack are
-//     estimated from the distances on the private stack. These distances are scaled by a factor,
-//     because holes shorten them; the factor is measured for the sampled lines. A sample of a
-//     single access ends at the next access to the line by the same core. This access is a
-//     coherence miss if another core has stored to the line since the sampled access. The depth at
-//     which the line was invalidated is the number of lines accessed from the beginning of the
-//     sample to the store. Stack distances within sets are not counted, and the misses of
-//     set-associative caches are estimated with SDCM. The classes of MODELS §6.6 are not estimated,
-//     because they depend on rare accesses by other cores, which a sample usually does not contain.
+//     of the stack are counted exactly. A stack distance lies between two accesses to a line. A
+//     sampled distance is attributed to the site and the object of the second access. The number of
+//     accesses of each site and object is known. If the scaled sample contains fewer accesses than
+//     this number, the missing accesses are counted at the shortest distance (SHARDS-adj).
+//     bysitecores.go uses the same method for the counts of sites on coherent stacks.
+//   - Threads (threads.go): each core has its own stack, and each group of cores that share a cache
+//     has another stack. In a sample of lines, each stack has its own front and its own reuse
+//     times. In a sample of single accesses, each stack has its own samples. The front of the
+//     coherent stack (MODELS §6.4) contains all lines. Below the front, the coherent stack contains
+//     only the sampled lines and the holes. The distances on the coherent stack are estimated from
+//     the distances on the private stack. These distances are scaled by a factor, because holes
+//     shorten them; the factor is measured for the sampled lines. A sample of a single access ends
+//     at the next access to the line by the same core. This access is a coherence miss if another
+//     core has stored to the line since the sampled access. The depth at which the line was
+//     invalidated is the number of lines accessed from the beginning of the sample to the store.
+//     Stack distances within sets are not counted, and the misses of set-associative caches are
+//     estimated with SDCM. The classes of MODELS §6.6 are not estimated, because they depend on
+//     rare accesses by other cores, which a sample usually does not contain.
 //   - Communication (talk.go): the sample contains every access to a sampled line, so the estimates
 //     for words and lines have no bias. If the rate is halved, lines are dropped together with
 //     their counts. Pages are omitted, because the last writer of a page depends on all lines of
