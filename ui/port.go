@@ -1,5 +1,5 @@
-// Package ui is the page's program: the state and its reactions to drops, messages and clicks
-// ([App]), and the Vugu components that show the state.
+// Package ui is the page's program: the state and its reactions to dropped files, messages and
+// clicks ([App]), and the Vugu components that show the state.
 //
 // Components contain no calculations. Components only lay out the tables, charts and sentences of
 // package state. Only [Port] accesses the browser, so the rest of this package runs natively in

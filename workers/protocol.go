@@ -22,7 +22,7 @@
 //     the segment to analyse. Every message about a segment contains the number of the segment.
 //  2. The helper sends [Analysed] ten times a second, and finally the message Segment, which
 //     contains the result.
-//  3. The run may send Pause, Resume, and Cut. Cut requests an early result.
+//  3. The run may send Pause, Resume, and Cut. The message Cut requests an early result.
 //
 // If a helper dies or sends invalid messages, the run stops using the helper, and analyses the
 // segment itself.
@@ -30,8 +30,9 @@
 // Answers that take long to compute, or that need rarely used code, come from a second program
 // ([AnswerHost]). The second program sends Ready, and receives a [Subject] and questions about it
 // ([answers.Question], TypeAsk). A message of the type TypeAnswer contains a reply. If a question
-// has several replies, every reply except the last states that more replies follow. A new question
-// replaces an earlier question with the same name that has not been answered yet.
+// has several replies, every reply except the last states that more replies follow. If a new
+// question has the same name as an unanswered question, the new question replaces the unanswered
+// question.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
 // kinds of carriers must pass the same test suite (workerstest), so they behave alike. Package

@@ -3,7 +3,7 @@
 // The package replaces the clang or flang compiler driver:
 //
 //  1. The compiler compiles each source to LLVM IR text with all options of the command line, so
-//     that the optimisations are the same.
+//     that the optimisations are the same as without recording.
 //  2. [ir.Instrument] rewrites the text: every block records its execution and the addresses that
 //     it references (runtime/abi.h).
 //  3. The compiler compiles the text to an object without further optimisation, so that the

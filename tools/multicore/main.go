@@ -1,5 +1,5 @@
-// Command multicore measures the errors of predictions for several cores, which are computed from
-// single-threaded runs, and writes a report.
+// Command multicore measures the errors of predictions for several cores, and writes a report. The
+// predictions are computed from single-threaded runs.
 //
 //	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
 //

@@ -19,7 +19,7 @@
 //  8. a compressed copy (.br and .gz) of every file that becomes smaller by compression.
 //
 // The names of scripts, styles and programs contain hashes (see names.go). build/app.wasm.sizes.txt
-// lists the code size of each package in the program. The build is reproducible: the same sources
+// lists the code size of each package in app.wasm. The build is reproducible: the same sources
 // always produce the same bytes. Compressed files are cached under build/ by the hash of their
 // content, which makes a second run fast.
 //

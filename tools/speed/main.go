@@ -2,13 +2,13 @@
 //
 //	speed [-o PAGE] [-baseline FOLDER] [-rounds N] [-programs NAMES]
 //
-// Speed compiles the programs in programs/ with instrumentation, runs each program, and measures
-// whole runs of the stackglass command on the resulting traces. Each reported time is the sum of
-// user and system time, including decoding, and is the median of all rounds. Each round runs every
-// command once, so that a busy machine slows all commands equally. The baseline is the textbook
-// method, a hash table and a Fenwick tree, in a program that reads plain line numbers. The source
-// of the baseline is FOLDER/fen.cc. The benchmarks of core/stack measure the kernels on the same
-// traces, and a test of tools/e2e measures the page in Chromium.
+// This tool compiles the programs in programs/ with instrumentation, runs each program, and
+// measures whole runs of the stackglass command on the resulting traces. Each reported time is the
+// sum of user and system time, including decoding, and is the median of all rounds. Each round runs
+// every command once, so that a busy machine slows all commands equally. The baseline is the
+// textbook method, a hash table and a Fenwick tree, in a program that reads plain line numbers. The
+// source of the baseline is FOLDER/fen.cc. The benchmarks of core/stack measure the kernels on the
+// same traces, and a test of tools/e2e measures the page in Chromium.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //go:build !js
 
-// Program decompresses files in a worker. Program builds for js/wasm only.
+// Program is the page's second program. The second program builds for js/wasm only.
 package main
 
 func main() {}

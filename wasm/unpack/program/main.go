@@ -1,10 +1,11 @@
 //go:build js && wasm
 
-// Program contains code that few visits to the page need. Program decompresses files that the
-// page's own program cannot read (package unpack), answers the page's questions (package
-// answerers), or serves analyses that the page's own program does not contain (package host). The
-// page's own program can analyse neither samples nor data structures. The code for the analysis of
-// data structures is linked into this program, because package answerers contains the verb "data".
+// Program is the page's second program, which contains code that few visits to the page need. The
+// second program decompresses files that the page's own program cannot read (package unpack),
+// answers the page's questions (package answerers), or serves analyses that the page's own program
+// does not contain (package host). The page's own program can analyse neither samples nor data
+// structures. The code for the analysis of data structures is linked into the second program,
+// because package answerers contains the verb "data".
 package main
 
 import (

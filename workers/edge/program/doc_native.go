@@ -1,6 +1,6 @@
 //go:build !js
 
-// Program is the Cloudflare worker. Program builds for js/wasm only.
+// Program is the Cloudflare worker. The worker builds for js/wasm only.
 package main
 
 func main() {}

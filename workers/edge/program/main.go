@@ -1,7 +1,7 @@
 //go:build js && wasm
 
-// Program is the Cloudflare worker. Program serves requests with the handler of package edge, and
-// reads the site's files from the asset binding.
+// Program is the Cloudflare worker. The worker serves requests with the handler of package edge,
+// and reads the site's files from the asset binding.
 package main
 
 import (
