@@ -732,7 +732,7 @@ func (c *Caches) attribute() {
 	}
 }
 
-// settle recomputes the causes once the hierarchy has not changed for a moment.
+// settle recomputes the causes as soon as the hierarchy has not changed for a moment.
 func (c *Caches) settle() {
 	if c.of != c.App.inRange() || state.SameMachine(c.machineOf, c.machine()) {
 		return
@@ -1252,7 +1252,7 @@ func (c *CallsView) chosen(direction string) bool {
 	return is == direction
 }
 
-// tree returns the ID of the tree that the button for saving a picture saves.
+// tree returns the ID of the tree that the user can save as a picture.
 func (c *CallsView) tree() string {
 	if c.calls() == nil || len(c.calls().Trees) == 0 {
 		return ""
@@ -2845,7 +2845,7 @@ func (c *CoresView) sentence() string {
 	return strings.TrimSpace(c.known().RatesSentence(n) + " " + c.known().SpeedUpSentence(n))
 }
 
-// offersClocks reports whether the list offers to interleave references by the cores' clocks.
+// offersClocks reports whether the list of orders contains the order by the cores' clocks.
 func (c *CoresView) offersClocks() bool { return c.timed() || c.App.Screen.Interleave == "time" }
 
 func (c *CoresView) sampled() string {
@@ -3316,7 +3316,7 @@ type DataTable struct {
 	_      incomparable
 	App    *App
 	Chart  string
-	Inside bool // whether the table is inside a figure, which already has these buttons
+	Inside bool // whether the table is inside a figure, which already has buttons for the table
 	table  *state.Table
 	whole  *state.Table // the table before sorting
 	order  state.Order
@@ -3340,7 +3340,7 @@ func (c *DataTable) rows() [][]string {
 	return rows
 }
 
-// barLength returns the length of a row's bar. Rows are counted from the top of the page.
+// barLength returns the length of a row's bar. Rows are counted from the first row of the current page.
 func (c *DataTable) barLength(row int) string {
 	_, first := c.table.Page(c.page())
 	return strconv.FormatFloat(c.table.Bar(first+row), 'g', 3, 64)
@@ -5155,7 +5155,7 @@ func (c *ResultView) processors() (list []state.Choice) {
 	return list
 }
 
-// missing explains why the tab has nothing to show for the result; "" if it has something.
+// missing explains why the tab has nothing to show for the result; "" if the tab has something to show.
 func (c *ResultView) missing() string { return c.App.missing(c.App.Screen.Tab) }
 
 // waits explains why the view has nothing to show yet.
@@ -5171,11 +5171,12 @@ func (c *ResultView) showsPlacement() bool {
 	return is && c.has() && c.missing() == "" && v.Placed()
 }
 
-// showsTimeline reports whether the timeline is shown. It would reveal the answer to an exercise.
+// showsTimeline reports whether the timeline is shown. The timeline is hidden where it would reveal the answer to an
+// exercise.
 func (c *ResultView) showsTimeline() bool { return c.App.timeline() != nil && !c.App.predicting() }
 
-// showsLesson reports whether the demo's lesson is shown above the view. The Diagnosis view
-// shows it only in an exercise.
+// showsLesson reports whether the demo's lesson is shown above the view. The Diagnosis view shows the lesson only in
+// an exercise.
 func (c *ResultView) showsLesson() bool {
 	return c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" && (c.App.Screen.Tab != state.TabDiagnosis || c.App.exercise() != nil)
 }
@@ -5241,8 +5242,8 @@ func (c *ResultView) current(t state.Tab) any {
 // group returns the group that contains the current view.
 func (c *ResultView) group() state.TabGroup { return state.TabGroups()[c.App.Screen.Tab.Group()] }
 
-// target returns the view to which a group's tab leads: the group's first view that has something to show or, if one of
-// its views is shown, the next view.
+// target returns the view to which a group's tab leads: the first view in the group that has something to show. If a
+// view in the group is already shown, the search starts after that view.
 func (c *ResultView) target(g state.TabGroup) state.Tab {
 	at := slices.Index(g.Tabs, c.App.Screen.Tab) + 1
 	for i := range g.Tabs {
@@ -5880,8 +5881,7 @@ func (c *Threads) size(text string, now uint64, set func(uint64)) {
 	}
 }
 
-// groups returns the cores of each cache, and one empty group if any cores share a
-// cache.
+// groups returns the cores of each cache. If at least two cores share a cache, an empty group follows.
 func (c *Threads) groups() [][]int {
 	of := c.App.groups()
 	c.boxes = min(of.Count()+1, len(of))
@@ -6113,7 +6113,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Timeline is above the views. It shows the run over time and the chosen range.
+// Timeline shows the run over time and the chosen range. The timeline is above the views.
 type Timeline struct{ App *App }
 
 func (c *Timeline) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
