@@ -81,7 +81,7 @@ type Spec struct {
 
 // Sampling selects a sample of the accesses and estimates the counts of package locality from it.
 // Package analysis/sample implements Sampling. Package analysis/sample/estimate creates the
-// analyses.
+// analyses that Locality and Followers return.
 type Sampling interface {
 	Locality(lineBytes []uint32) SampledLocality
 	// KeepsLines reports whether the sample consists of cache lines, and contains every access to

@@ -217,9 +217,9 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 	return l
 }
 
-// Behind returns the layout of memory blocks at the end of the next segment. The layout changes in
-// this segment are passed as moves. Behind must be called for each segment, in the order of the
-// trace.
+// Behind returns the layout of memory blocks at the end of the next segment. The parameter moves
+// must contain the layout changes in this segment. Behind must be called for each segment, in the
+// order of the trace.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -247,13 +247,13 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 }
 
 // Finish returns the profile of the run. Finish analyses the trace up to the first segment, and
-// then appends rest, which must be the joined result of all segments. The parameter r must read the
-// trace of the parameter source, and must be at the beginning of the trace. If the plan requires
-// the result of InOrder, ordered must be this result. If rest cannot be appended, Finish analyses
-// the remaining references itself, and returns joined = false. Finish calls onProgress between
-// steps. If onProgress fails, Finish returns its error. Any other error is a read error, an
-// [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then contains the
-// results up to the error.
+// then appends the parameter rest, which must be the joined result of all segments. The parameter r
+// must read the trace of the parameter source, and must be at the beginning of the trace. If the
+// plan requires the result of InOrder, the parameter ordered must contain this result. If the
+// result in rest cannot be appended, Finish analyses the remaining references itself, and returns
+// joined = false. Finish calls onProgress between steps. If onProgress fails, Finish returns its
+// error. Any other error is a read error, an [*AppendError] if segments are missing, or
+// [trace.ErrNotThere]. The profile then contains the results up to the error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, onProgress func(Progress) error) (whole *profile.Profile, joined bool, err error) {
 	spec := p.spec
 	if p.Ordered() {

@@ -67,8 +67,8 @@ type Helper interface {
 
 // DividedOptions configures the division of the work.
 type DividedOptions struct {
-	// Helpers creates the helpers. A helper must call wake whenever the result of a segment is
-	// available.
+	// Helpers creates the helpers. A helper must call the function wake whenever the result of a
+	// segment is available.
 	Helpers func(wake func()) []Helper
 	// SegmentReferences is the length of segments; 0: the length is chosen automatically.
 	SegmentReferences int
@@ -76,8 +76,8 @@ type DividedOptions struct {
 	MemoryBytes uint64
 	// Narrow omits the events that are needed only by analyses that do not support segments, such
 	// as loop compression. Helpers always omit these events. The run itself omits these events as
-	// soon as those analyses read no more rows. [Divided.State] then fails, because positions in a
-	// state are counted in rows, including the rows of all events.
+	// soon as the analyses that do not support segments read no more rows. [Divided.State] then
+	// fails, because positions in a state are counted in rows, including the rows of all events.
 	Narrow bool
 }
 

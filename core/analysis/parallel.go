@@ -62,7 +62,7 @@ type Parallel struct {
 
 // ParallelOptions configures the division of the work.
 type ParallelOptions struct {
-	Workers int // number of goroutines that analyse, at least 2
+	Workers int // number of goroutines that analyse the trace; at least 2
 	// SegmentReferences is the length of segments; 0: the length is chosen automatically.
 	SegmentReferences int
 	// memory limit of the run, which limits the length of segments; 0: no limit
@@ -445,8 +445,9 @@ func (p *Parallel) Halt() {
 	p.mu.Unlock()
 }
 
-// Close ends all goroutines. Close reports whether the reader is no longer in use. A reader that
-// waits for input for more than a second remains in use.
+// Close ends all goroutines. Close waits for at most a second until the goroutine that reads the
+// trace ends, and reports whether this goroutine has ended. If the goroutine has not ended, the
+// reader is still in use.
 func (p *Parallel) Close() (unused bool) {
 	p.mu.Lock()
 	p.closed = true

@@ -328,9 +328,9 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 var ErrStopped = errors.New("stopped by the user")
 
 // StateAfter returns the state to store in the profile of a run. The run ended with the error err,
-// or is complete if err is nil. The state contains the reason why the run ended. This reason must
-// not contain a file name, because it is part of the digest. If the message of an error contains a
-// file name, the error has a method Nameless, which returns the message without the file name.
+// or is complete if err is nil. The state contains the reason why the run ended. The reason is part
+// of the profile's digest, so it must not contain a file name. If the message of an error contains
+// a file name, the error has a method Nameless, which returns the message without the file name.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}

@@ -206,7 +206,7 @@ func (s *Stretcher) Cut() {
 }
 
 // Segment ends the analysis of the segment and returns its result. If the segment has been analysed
-// completely, whole must be true.
+// completely, the parameter whole must be true.
 func (s *Stretcher) Segment(whole bool) Segment {
 	r := s.runner
 	if r == nil || !whole && r.rows == 0 || r.feed.analyseBatch() != nil {

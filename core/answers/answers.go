@@ -143,8 +143,8 @@ func withoutEmpty(t report.Table, keys ...string) report.Table {
 }
 
 // Sets returns the exact misses of LRU caches from a set table, with a row for each number of sets
-// and ways (MODELS §4). For caches with a single set, the table also lists every larger number of
-// ways at which the misses change.
+// and ways (MODELS §4). The set table has at most [profile.MaxWays] ways. For caches with a single
+// set, the table also lists every larger number of ways at which the number of misses changes.
 func Sets(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Exact misses of LRU caches, by sets and ways", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses")}

@@ -528,8 +528,8 @@ func (c *Calls) ByCaller(share float64) report.Table {
 	return t
 }
 
-// Callers returns the tree of the callers of one function. All call paths that end in that function
-// must be passed as paths.
+// Callers returns the tree of the callers of one function. The parameter paths must contain all
+// call paths that end in that function.
 func (c *Calls) Callers(paths []int, share float64) report.Table {
 	t := c.newTree("callers", "Callers of "+c.Names[paths[0]])
 	c.treeTable(&t, c.tree(same(paths), true, c.callersOf), true, false, share)

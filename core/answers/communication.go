@@ -348,7 +348,7 @@ func (c *Communication) Object(data uint32) report.Value {
 
 // Objects returns a table with a row for each data object, in descending order of events. A row
 // shows the communication through the data object, and the threads that own its parts. Objects
-// without communication are omitted unless all is set.
+// without communication are omitted unless the parameter all is true.
 func (c *Communication) Objects(all bool) report.Table {
 	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
 		"object=data"), flowColumns, report.Columns(

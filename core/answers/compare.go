@@ -176,9 +176,9 @@ func (c *Compared) mainColumn() string {
 // show the differences.
 var rankedTables = map[string]bool{"functions": true, "blocks": true, "sites": true, "paths": true, "callers": true, "callees": true}
 
-// Rank sorts rows by their difference in the named column. If the name is "", Rank sorts tables in
-// rankedTables by their main column, and keeps the order of all other tables. The result ok is
-// false if the table has no such column.
+// Rank sorts the rows of the table by their difference in the named column. If the name is "", Rank
+// uses the main column if rankedTables lists the table, and otherwise keeps the order of the rows.
+// The result ok is false if the table has no such column.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && rankedTables[c.Key] {
 		number = c.mainColumn()
@@ -211,8 +211,8 @@ func (c *Compared) Brief(number string) report.Table {
 }
 
 // Headline states how the estimated cycles and the problems differ between two diagnoses.
-// references contains the number of references of each run. Headline returns "" if the tables are
-// not diagnoses.
+// The parameter references contains the number of references of each run. Headline returns "" if
+// the tables are not diagnoses.
 func Headline(compared []Compared, references [2]uint64) (text string) {
 	for i := range compared {
 		switch c := &compared[i]; c.Key {

@@ -340,7 +340,7 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 	return doubts
 }
 
-// KnownThreads returns the threads of a group that made references.
+// KnownThreads returns the members of a group of threads that made references in the run.
 func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	for _, t := range group {
 		if _, found := slices.BinarySearch(p.Totals.Threads, t); found {

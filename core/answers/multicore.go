@@ -30,8 +30,8 @@ import (
 //	speedup  cycles, milliseconds, speedup, efficiency; losses as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the largest loss)
 //
-// In the page, an additional table lists the processors, as for a ModelQuestion. That table has no
-// column cores.
+// In the page, an additional table lists the processors, as for a ModelQuestion. This additional
+// table does not have the column "cores".
 //
 // Rates and shares are between 0 and 1. Methods are named as in package hierarchy: "simulated" is
 // exact for the synthesised threads, "sdcm" is a model of the same threads, "sampled-sdcm" is the

@@ -23,7 +23,7 @@ const (
 	OfModels      = "models"      // a ModelQuestion, for the compute-node models
 	OfCores       = "multicore"   // a MulticoreQuestion
 	OfExport      = "export"      // an export.Request
-	OfVerb        = "verb"        // a question for a verb; ask.Question.Words returns the words
+	OfVerb        = "verb"        // a question for a verb, as returned by ask.Question.Words
 	OfDescription = "description" // the description of a cache hierarchy, in Bytes
 	OfNames       = "names"       // function names to demangle, one per word; the reply's notes contain the readable names
 )
@@ -56,16 +56,16 @@ type Fields struct {
 	err     error // the first error while fields were read
 }
 
-// WordsOf returns the fields of a question as words. The fields are described by the function that
-// is passed as list.
+// WordsOf returns the fields of a question as words. The parameter list is a function that
+// describes the fields.
 func WordsOf(list func(*Fields)) []string {
 	var f Fields
 	list(&f)
 	return f.words
 }
 
-// ReadWords sets the fields of a question from words. The fields are described by the function that
-// is passed as list. If a value or a name is wrong, ReadWords returns a *[trace.OptionError].
+// ReadWords sets the fields of a question from words. The parameter list is a function that
+// describes the fields. If a value or a name is wrong, ReadWords returns a *[trace.OptionError].
 func ReadWords(words []string, list func(*Fields)) error {
 	f := Fields{words: slices.Clone(words), reading: true}
 	if list(&f); f.err == nil && len(f.words) > 0 {

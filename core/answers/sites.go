@@ -176,9 +176,9 @@ func (s *Sites) Order(column string, first int) []int {
 	})
 }
 
-// OrderBy sorts the rows with the most misses, up to the given number (first), by the number and
-// then by the text that the function key returns, both in ascending order. All other rows keep
-// their order.
+// OrderBy sorts rows by the number that the function key returns for a row and, if the numbers are
+// equal, by the text that key returns, both in ascending order. OrderBy sorts only the rows with
+// the most misses: as many rows as the parameter first states. All other rows keep their order.
 func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
 	o := rowOrder{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
 	for i := range o.order {
@@ -435,7 +435,7 @@ func ObjectName(o *profile.DataObject, readable func(string) string) string {
 }
 
 // Allocated describes an array by the source line that allocates it, for example "the array from
-// main.c:12 in f". The function that is passed as name demangles function names; it may be nil.
+// main.c:12 in f". The parameter name is a function that demangles function names; it may be nil.
 func Allocated(o *profile.DataObject, name func(string) string) string {
 	text := "the array from " + o.File + ":" + strconv.FormatUint(uint64(o.Line), 10)
 	if o.Function == "" {

@@ -152,8 +152,8 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 // misses in the level, the misses that the core would have if it used the level alone, and the
 // core's effective share. The effective share is the capacity at which a private, fully associative
 // cache has as many misses as the core has in the shared cache (Anger, Figure 8). The share is
-// undefined if the core has fewer misses in the shared cache than in any private cache, because
-// other cores fetch lines that this core uses later.
+// undefined if the core has fewer misses in the shared cache than it would have in a private cache
+// of any size, because other cores fetch lines that this core uses later.
 func (t *Threads) Domains() report.Table {
 	table := report.Table{Key: "domains", Title: "Shared caches", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",

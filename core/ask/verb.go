@@ -52,8 +52,8 @@ type Verb struct {
 	// Lines returns the line sizes that the answer needs, in bytes and in ascending order. Lines
 	// returns nil if any line size is suitable.
 	Lines func(Question) []uint32
-	// Check checks combinations of arguments, after each argument was checked individually. If it is
-	// nil, all combinations are allowed.
+	// Check checks combinations of arguments, after each argument was checked individually. If
+	// Check is nil, all combinations are allowed.
 	Check func(Question) error
 	// Missing returns the reason why a profile lacks the data that every answer of this verb needs,
 	// as a clause without a full stop. Missing returns "" if the profile has the data.
@@ -96,7 +96,7 @@ type Arg struct {
 	Help    string   // a one-line description, with a placeholder for the value in backquotes
 }
 
-// Line is the argument for the line size, for verbs that answer for a single line size.
+// Line is the argument for the line size, for verbs whose answers are for a single line size.
 var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: manual("the size of a cache line in `BYTES`, a power of two from 8 to 4096")}
 
 // allVerbs lists the verbs. Each verb's file adds the verb with [Add].

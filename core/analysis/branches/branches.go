@@ -99,8 +99,8 @@ func (a *Analysis) Close() {}
 
 const mostFrames = 1 << 22 // maximum depth of nested calls; a trace with deeper calls has no result
 
-// ErrTorn reports that a segment contains a jump to a block, but the segment alone does not show to
-// which call of the function this block belongs.
+// ErrTorn reports that a segment contains a jump to a block, but that the segment alone does not
+// show in which call of a function the thread continues.
 var ErrTorn = errors.New("a segment of the trace contains a jump that may belong to a call in an earlier segment, so the block counts of the segments cannot be joined; analyse the whole trace in one run")
 
 // ErrManyPaths reports that segments have more than [MostPaths] call paths, or call paths of more

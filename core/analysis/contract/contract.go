@@ -44,8 +44,8 @@ type Analysis interface {
 	// returns. An error ends the run.
 	Consume(b *trace.Batch) error
 	// Result writes the sections of the analysis into p. Result may be called at any time between
-	// batches. Later batches must not change these sections. If the parameter state is true,
-	// p.Segment is not nil, and Result also stores the data for Restore and Append in p.Segment.
+	// batches. Later batches must not change these sections. If the parameter state is true, Result
+	// also stores the data for Restore and Append in p.Segment, which is then not nil.
 	Result(p *profile.Profile, state bool)
 	// Close frees the data that only Restore and Append need. After Close, only Result may be
 	// called, with state = false, and its result may share memory with the analysis.
@@ -161,8 +161,9 @@ type LayoutFollower interface {
 	// Lay sets the layout, which must have been computed for the same trace. The framework calls
 	// Lay before the first batch of a segment.
 	Lay(layout []Block)
-	// Succeed is like Lay, but moves the layout from an analysis of the same type. Afterwards, that
-	// analysis must not be used; only the results that it has returned remain valid.
+	// Succeed is like Lay, but takes the layout from another analysis of the same type, without a
+	// copy. Afterwards, the other analysis must not be used, but results that it has returned
+	// remain valid.
 	Succeed(before LayoutFollower)
 }
 
@@ -186,7 +187,7 @@ type UnknownError struct {
 	What    string // "block" or "site"
 	Number  uint32
 	Known   int
-	Without string // names of the analyses that need the tables
+	Without string // names of the analyses that need the missing block or site
 }
 
 func (e *UnknownError) Error() string {

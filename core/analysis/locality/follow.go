@@ -9,7 +9,8 @@ import (
 
 // Follower receives the accesses of one line size with their stack distances.
 type Follower interface {
-	// Follow receives the next accesses, in order. The slices in a are valid until Follow returns.
+	// Follow receives the next accesses, in order. The slices in the parameter a are valid until
+	// Follow returns.
 	Follow(a *Accesses)
 	// Resolve receives the first touches of an appended segment, and the distances of these touches
 	// on the stack as it was at the beginning of the segment. The distance is stack.Cold if the

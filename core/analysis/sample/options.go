@@ -18,8 +18,8 @@ type Options struct {
 	Mode       profile.SampleMode
 	Threshold  uint64 // for profile.SpaceSample: the largest 64-bit hash of a sampled line
 	Lines      uint64 // for profile.LinesSample: the maximum number of lines
-	Gap        uint64 // for profile.TimeSample: the mean gap
-	On, Period uint64 // for profile.OnOffSample, in references
+	Gap        uint64 // for profile.TimeSample: the mean number of accesses between samples
+	On, Period uint64 // for profile.OnOffSample: numbers of references; see [OnOff]
 	Seed       uint64
 }
 

@@ -153,7 +153,7 @@ type Question struct {
 // which is the case if the cache still contains the line.
 type Asker interface {
 	// Ask appends its questions about the next accesses, in the order of the accesses. The slices
-	// in a are valid until Ask returns.
+	// in the parameter a are valid until Ask returns.
 	Ask(a *Accesses, questions []Question) []Question
 	// Answer receives the depths, in the order of the questions. The depth is stack.Cold if the
 	// core does not have the line.
@@ -183,8 +183,8 @@ type Follower interface {
 	BeginCores()
 	// FollowCores receives the cores and depths of the latest accesses. The depth is stack.Cold for
 	// a core's first access to a line, and stack.Lost for a coherence miss. For a coherence miss,
-	// lostAt contains the depth at which the line was invalidated. If any access is a coherence
-	// miss, lost is true. The slices are valid until FollowCores returns.
+	// the parameter lostAt contains the depth at which the line was invalidated. The parameter lost
+	// is true if any access is a coherence miss. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
 	// JoinCores adds the counts of an appended segment to the counts since BeginCores. JoinCores
 	// receives the depths of the segment's first touches, in order, as in FollowCores. If depths is

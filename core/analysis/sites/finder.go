@@ -80,7 +80,7 @@ func (f *Finder) Each(visit func(block uint32)) {
 	}
 }
 
-// Objects returns a number that is larger than the number of every data structure.
+// Objects returns a value that is larger than the numbers of all data structures.
 func (f *Finder) Objects() int { return len(f.a.memory.objects) }
 
 // Describe returns the kind of a data structure, and a number in the trace's tables: the number of
@@ -90,8 +90,9 @@ func (f *Finder) Describe(object uint32) (kind profile.ObjectKind, number uint32
 	return o.kind, o.number
 }
 
-// IndexIn returns the index of each data structure in the list, which contains the data structures
-// of a profile. The index of a data structure that the list does not contain is profile.NoSite.
+// IndexIn returns, for each data structure of the finder, its index in the list, which contains the
+// data structures of a profile. If the list does not contain the data structure, the index is
+// profile.NoSite.
 func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 	at := make([]uint32, len(f.a.memory.objects))
 	for i := range at {
@@ -105,7 +106,7 @@ func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 	return at
 }
 
-// Object returns the number of a data structure of a profile.
+// Object returns the number that the finder assigns to a data structure from a profile.
 func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.object(keyOf(of)) }
 
 // Code encodes or decodes the current blocks, except for declared variables. When encoding,

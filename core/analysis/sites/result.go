@@ -225,10 +225,10 @@ func (a *Analysis) Locate(begins bool) {
 	}
 }
 
-// Rows returns two lists with an element for each reference of the latest batch. The list pairs
-// contains, for each reference, the number of its pair of site and data object. The list begins
-// contains, for each reference, the first address of the accessed memory block, or 0 if the
-// reference accesses no block. Both lists are nil if the trace has no sites.
+// Rows returns two lists with an element for each reference of the latest batch. The first list,
+// pairs, contains the number of the reference's pair of site and data object. The second list,
+// begins, contains the first address of the accessed memory block, or 0 if the reference accesses
+// no block. Both lists are nil if the trace has no sites.
 func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	if a.absent {
 		return nil, nil

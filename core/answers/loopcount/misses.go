@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Misses contains the exact misses of caches by loop: see package misses.
+// Misses contains the exact number of cache misses of each loop in each level: see package misses.
 type Misses struct {
 	Levels []LevelMisses
 	of     *answers.Loops
@@ -45,8 +45,8 @@ func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *
 	return countBy(misses.CountAsking, l, levels, goOn)
 }
 
-// CountFirst is like [CountMisses], for caches that never evict a line. CountFirst does not count
-// accesses.
+// CountFirst is like [CountMisses], for caches that never evict a line. The results of CountFirst
+// do not contain the numbers of accesses.
 func CountFirst(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.FirstAsking, l, levels, goOn)
 }
@@ -286,9 +286,10 @@ const (
 	mostClassSimulated = 300_000
 )
 
-// Classes returns the name of the first counted level, and the class of each array of a loop in
-// that level, in the order of Arrays. The classes are derived from exact counts (see [sma.Exact]).
-// If the trace is too irregular to compute the classes quickly, the list of classes is nil.
+// Classes returns the name of the first counted level. For this level, Classes also returns the
+// class of each array of a loop, in the order of [answers.Loops.Arrays]. The classes are derived
+// from exact counts (see [sma.Exact]). If the trace is too irregular to compute the classes
+// quickly, the list of classes is nil.
 func (m *Misses) Classes(loop int) (level string, classes []string) {
 	l := m.of
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
