@@ -8,14 +8,14 @@ import (
 // Within returns a ranker for the windows [from, to) of the profile's timeline. The result ok is
 // false if the profile has no timeline or no such windows.
 //
-// The accesses of each site in the windows are known exactly, in bins of distances. The misses in
-// the windows are computed from the miss ratio of each bin in the whole run. If the misses in the
-// whole run are exact for a fully associative level, the misses in the windows are also exact; see
-// [Attribution.Exact]. Otherwise, the misses in the windows are estimates. The ranker adjusts the
-// estimates so that, for each site, data object and call path, the misses of all windows add up to
-// the misses of the whole run. Misses without a known site are divided among the windows in
-// proportion to the number of accesses in each window that are expected to hit. Line utilisation is
-// known only for the whole run.
+// For each site, the profile contains the exact number of accesses in each window and in each bin
+// of distances. The misses in the windows are computed from the miss ratio of each bin in the whole
+// run. If the misses in the whole run are exact for a fully associative level, the misses in the
+// windows are also exact; see [Attribution.Exact]. Otherwise, the misses in the windows are
+// estimates. The ranker adjusts the estimates so that, for each site, data object and call path,
+// the misses of all windows add up to the misses of the whole run. Misses without a known site are
+// divided among the windows in proportion to the number of accesses in each window that are
+// expected to hit. Line utilisation is known only for the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 	if r.wholeRun != nil || r.estimated {
 		return nil, false
@@ -213,7 +213,7 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 
 // Phase is a sequence of consecutive windows in which the program behaves in the same way.
 type Phase struct {
-	From, To int // first window and end (exclusive) of the phase
+	From, To int // index of the first window of the phase, and of the first window after the phase
 	Number   int // starting from 1; phases with the same behaviour have the same number
 	Site     int // index in profile.Sites.Code of the site with the most accesses; -1: none
 }

@@ -379,7 +379,7 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 }
 
 // SampledReuse is the conditional reuse profile of a block, measured in a sample of its executions.
-// The paper calls the sampled executions windows.
+// In the paper, the sampled executions are called "windows".
 type SampledReuse struct {
 	Executions uint64 // number of the block's executions that access memory, sampled or not
 	Windows    uint64 // number of sampled executions

@@ -22,7 +22,7 @@ type Influence struct {
 }
 
 // Sensitivity returns the influence of each branch on the total cost of the program, in descending
-// order of Weight. cost contains the cost of one execution of each block.
+// order of Weight. The parameter cost contains the cost of one execution of each block.
 //
 // The derivatives come from the transposed system (the adjoint method). The solution of the
 // transposed system is, for each block, the cost from a visit of the block to the end of the

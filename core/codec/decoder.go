@@ -43,7 +43,8 @@ func (d *Decoder) FailAt(offset int, what string) {
 	}
 }
 
-// Join copies the error of the decoder part to d, if d has no error yet.
+// Join copies the error of another decoder, the parameter part, to d, unless d already has an
+// error.
 func (d *Decoder) Join(part *Decoder) {
 	if d.err == nil {
 		d.err = part.err

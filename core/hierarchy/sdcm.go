@@ -10,13 +10,13 @@ import (
 // HitProbability returns P(h|Δ), the probability that an access at the given stack distance (in
 // lines) hits in a cache with the given numbers of lines and ways (lines ≥ ways ≥ 1) if lines are
 // mapped to sets at random. HitProbability implements the stack distance cache model (SDCM;
-// SASMM §2.2, MODELS §5). The probability is 1 for distances below ways. For a fully associative
-// cache (ways = lines), the probability is 0 for all other distances. The absolute error is below
-// 1e-9 for distances up to 2^40.
+// SASMM §2.2, MODELS §5). The probability is 1 for distances that are less than the number of ways.
+// For a fully associative cache (ways = lines), the probability is 0 for all other distances. The
+// absolute error is below 1e-9 for distances up to 2^40.
 //
-// P(h|Δ) is the binomial probability that, of the Δ lines accessed since the previous access, fewer
-// than "ways" lines are in the set of the accessed line. Each of these Δ lines is in the set of the
-// accessed line with probability p = ways/lines:
+// Suppose that Δ distinct other lines were accessed since the previous access to a line. P(h|Δ) is
+// the binomial probability that fewer than "ways" of these Δ lines are in the same set as the
+// accessed line. Each of the Δ lines is in this set with probability p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //

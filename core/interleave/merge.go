@@ -25,9 +25,9 @@ const strip = 1024
 //     begins with the first core.
 //   - Uniform: a random core with rows left. The sequence of random numbers continues from phase
 //     to phase.
-//   - ByTime: the first core with the earliest clock. A turn advances the clock of its core by the
-//     block's Cycles, or by one cycle for each reference. All clocks are 0 at the beginning of a
-//     phase, because cores leave a barrier together.
+//   - ByTime: the core with the earliest clock, or the first of several such cores. A turn advances
+//     the clock of its core by the block's Cycles, or by one cycle for each reference. All clocks
+//     are 0 at the beginning of a phase, because cores leave a barrier together.
 //
 // A Merger can be used for any number of phases, and allocates no memory from its second phase on.
 type Merger struct {

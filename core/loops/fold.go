@@ -81,7 +81,8 @@ const (
 )
 
 // NewFolder returns a Folder that searches its last nodes for repetitions. The argument window is
-// the number of nodes to search. If window is less than 1, the Folder uses [DefaultWindow].
+// the number of nodes to search. If the argument window is less than 1, the Folder uses
+// [DefaultWindow].
 func NewFolder(window int) *Folder {
 	if window < 1 {
 		window = DefaultWindow

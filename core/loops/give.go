@@ -17,9 +17,9 @@ const (
 const GivenBytes = 8 << 20
 
 // Give limits the memory of the Folder. Whenever the tree takes more than the given number of bytes
-// (0 means [GivenBytes]), the Folder passes the tree to output, and begins a new tree. Finish
-// returns the tree of the remaining records. No loop extends over several trees. A tree is valid
-// until output returns. If output returns an error, the Folder stops.
+// (0 means [GivenBytes]), the Folder passes the tree to the function output, and begins a new tree.
+// Finish returns the tree of the remaining records. No loop extends over several trees. A tree is
+// valid until this function returns. If the function returns an error, the Folder stops.
 func (f *Folder) Give(bytes uint64, output func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes

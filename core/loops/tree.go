@@ -217,8 +217,8 @@ func (n Node) Trips() uint64 {
 // Len returns the number of items in a loop's body, or 0 for a leaf.
 func (n Node) Len() int { return len(n.shape.items) }
 
-// Item returns item i of a loop's body. The item's parameters change by steps, modulo 2^64, from
-// one iteration to the next. Callers must not change steps.
+// Item returns item i of a loop's body. From one iteration to the next, the item's parameters
+// change by the values in the result steps, modulo 2^64. Callers must not modify this slice.
 func (n Node) Item(i int) (first Node, steps []uint64) {
 	it := n.shape.items[i]
 	lo, hi := it.at, it.at+it.params

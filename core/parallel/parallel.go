@@ -36,8 +36,9 @@ func Each(n int, do func(i int)) {
 	others.Wait()
 }
 
-// OneAtATime returns a function that calls ask, and that several goroutines may call at the same
-// time. Each call waits until the previous call has ended. If ask is nil, OneAtATime returns nil.
+// OneAtATime returns a function that several goroutines may call at the same time. This function
+// calls the parameter ask, but each call waits until the previous call has ended. If ask is nil,
+// OneAtATime returns nil.
 func OneAtATime(ask func() bool) func() bool {
 	if ask == nil {
 		return nil

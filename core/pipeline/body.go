@@ -39,8 +39,8 @@ type Wait struct {
 
 // Options contains information that the instructions do not contain.
 type Options struct {
-	// Target is the target of the code (trace.Function). If the target has no such instruction, an
-	// LLVM instruction costs as much as its replacements.
+	// Target is the target of the code (trace.Function). If the target has no equivalent of an LLVM
+	// instruction, the LLVM instruction costs as much as the instructions that replace it.
 	Target trace.Target
 	// LoadLatency returns the average latency of a load in cycles, E(λ). If the result is 0, the
 	// latency in the description is used. The parameter block is an index into the given blocks.

@@ -56,7 +56,7 @@ type BlockTime struct {
 	Transfers  float64 // cycles for transferring the lines that all executions fetch in sequence
 	Bottleneck Bottleneck
 	Steady     Steady // steady state of the loop that contains the block, or of the block if it is not in a loop
-	Loop       uint32 // 1 + the head of the loop; 0 if the block is not in a loop
+	Loop       uint32 // 1 + the number of the loop's head block; 0 if the block is not in a loop
 }
 
 // NotModelled lists the effects that are not modelled.

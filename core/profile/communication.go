@@ -161,7 +161,7 @@ type OwnedPart struct {
 	Writers    uint32 // number of threads that store to the part
 	Class      SharingClass
 	References uint64
-	Own        uint64 // number of references by the thread Most
+	Own        uint64 // number of references by the thread in the field Most
 }
 
 // FalseSharing describes a set of falsely shared lines that move between cores. All lines of the

@@ -43,8 +43,8 @@ import (
 )
 
 // Conditional converts cumulative hit ratios, which are fractions of all accesses, to hit ratios of
-// the accesses that reach each level. The result for a level is 1 if no access reaches it, and 0 if
-// its cumulative ratio is less than the ratio of the level above.
+// the accesses that reach each level. The result for a level is 1 if no access reaches the level,
+// and 0 if the level's cumulative ratio is less than the ratio of the level above.
 func Conditional(cumulative []float64) []float64 {
 	list := make([]float64, len(cumulative))
 	above := 0.0

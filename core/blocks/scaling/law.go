@@ -18,7 +18,7 @@ type Law struct {
 
 	// Factor, A and B are the coefficients of the other kinds of laws: Factor times each parameter
 	// raised to its power (a power law), A + B log2 n, or A n + B n log2 n. In the last two laws, n
-	// is the parameter with index Of.
+	// is the parameter whose index is the field Of.
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int

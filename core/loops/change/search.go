@@ -204,8 +204,9 @@ func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
 // nest, one change at a time. Search returns at most maxOutcomes outcomes, in descending order of
 // saved misses. Each outcome saves at least 2 % of the misses, and is the best outcome of its kind
-// for the same loops or arrays. If wanted is not nil, Search skips changes for which wanted returns
-// false. If goOn returns false, Search stops, and returns the outcomes so far and stopped = true.
+// for the same loops or arrays. If the function wanted is not nil, Search skips changes for which
+// this function returns false. If goOn returns false, Search stops, and returns the outcomes so far
+// and stopped = true.
 func Search(n *loops.Nest, c misses.Cache, count Counter, maxOutcomes int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }

@@ -314,8 +314,8 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 
 // Total returns the number of misses of a tree. Total calls goOn as often as RunAsking does. The
 // arguments of goOn are a lower bound on the result, and the number of accesses that have been
-// simulated or skipped so far. For each given index of a top-level node, before contains the number
-// of misses of the nodes that precede this node.
+// simulated or skipped so far. The parameter nodes contains indices of top-level nodes. For each of
+// these nodes, the result before contains the number of misses of all earlier top-level nodes.
 func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool, nodes ...int) (total uint64, before []uint64, err error) {
 	e, err := prepare(t, c)
 	if err != nil {

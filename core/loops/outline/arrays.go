@@ -44,8 +44,8 @@ func (a *Array) Utilisation(lineBytes uint64) float64 {
 	return float64(a.Touched) / (float64(a.Lines) * float64(lineBytes))
 }
 
-// Arrays returns the arrays of a loop, in descending order of references. The function that is
-// passed as name returns the variable that a reference accesses, or "" if the variable is unknown.
+// Arrays returns the arrays of a loop, in descending order of references. The parameter name is a
+// function that returns the variable that a reference accesses, or "" if the variable is unknown.
 // The argument lineBytes must be a power of two.
 func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) string) []Array {
 	l := &o.Loops[loop]

@@ -163,10 +163,10 @@ func (o *Outline) list(n *nest, number int) {
 	}
 }
 
-// Sum adds up the values of nodes for each listed loop. The values are passed as nodes: the values
-// of top-level loops, and of all nodes in these loops, in pre-order. For each of these top-level
-// loops, tops yields the number of the loop's node, and the index of the loop's value in nodes (see
-// Result.Tops in package misses).
+// Sum adds up the values of tree nodes for each listed loop. The parameter nodes contains the
+// values of top-level loops, and of all nodes in these loops, in pre-order. For each of these
+// top-level loops, the parameter tops yields the number of the loop's node, and the index of the
+// loop's value in the list nodes (see Result.Tops in package misses).
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // by shape: 1 + the index of the nest
 	for i, n := range o.nests {

@@ -20,7 +20,7 @@ type threadsOf struct {
 
 func (t threadsOf) Close() error { return t.file.Close() }
 
-// Unwrap returns the threads without the file that Close closes.
+// Unwrap returns the synthesised threads without the trace file.
 func (t threadsOf) Unwrap() Threads { return t.Threads }
 
 // Mimic returns a source of threads that are synthesised from the trace of a single-threaded run.

@@ -68,7 +68,7 @@ type Question struct {
 
 // Threads reads the references of synthesised threads, numbered from 0. An implementation that also
 // implements [io.Closer] is closed after use. An implementation may have a method Report, or a
-// method Unwrap that returns threads with a method Report.
+// method Unwrap whose result implements Threads and has a method Report.
 type Threads interface {
 	trace.Reader
 	trace.Describer

@@ -11,10 +11,10 @@ import (
 
 // Time contains the predicted run time on several cores, in cycles of the processor.
 //
-// Outside parallel regions, only core 0 works. A region consists of phases between barriers. A
-// phase takes as long as its busiest core, and at least as long as memory needs to deliver the
-// lines that all cores fetch. The total time of all cores, Cores × Cycles, is exactly the time of
-// a run on one core plus these losses:
+// Outside parallel regions, only core 0 works. A region consists of phases between barriers. Each
+// phase takes as long as its busiest core. A region takes as long as its phases together, but at
+// least as long as memory needs to deliver the lines that all cores fetch in the region. The total
+// time of all cores, Cores × Cycles, is exactly the time of a run on one core plus these losses:
 //
 //	Serial     time of idle cores while core 0 works alone (Amdahl)
 //	Imbalance  time during which cores wait at the ends of phases
@@ -22,9 +22,9 @@ import (
 //	Caches     additional time of loads, compared with a run on one core; negative if loads take less time
 //	Bandwidth  time during which memory transfers lines
 //
-// Within a phase, the work of a core is computed from the cycles of blocks in a run on one
-// core. The sum over the phases of a region is then scaled to the cycles of blocks in the run
-// on several cores.
+// The cycles of each phase are first computed from the cycles of blocks in a run on one core, and
+// added up for each region. The sum is then multiplied by the ratio between the cycles of the
+// region's blocks in the run on several cores and in the run on one core.
 type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown

@@ -51,8 +51,8 @@ type Level struct {
 	Varies           Rates // maximum difference between the hit ratios of several real runs
 	SDCM             Rates // results of the stack distance cache model for the predicted threads, without Mean
 	// These are results of the stack distance cache model: Sampled for sampled windows, Weighed for
-	// all windows with the same weights, and Counted for all windows with counted weights. Mean is
-	// set only for the first level.
+	// all windows with the same weighting as in Sampled, and Counted for all windows with counted
+	// weights. Mean is set only for the first level.
 	Sampled, Weighed, Counted Rates
 	// half-widths of the confidence intervals of Sampled.Global and Sampled.Mean, in percentage points
 	SampledOff, MeanOff float64

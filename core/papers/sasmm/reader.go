@@ -82,8 +82,8 @@ type Count struct {
 	Executions uint64 // number of executions, N_i
 	References uint64 // number of references in all executions
 	// Parallel is the number of executions that are divided or copied. If executions are divided as
-	// in the paper, either all executions of a block are parallel, or none are. If they are divided
-	// by region, the executions in regions are parallel.
+	// in the paper, either all executions of a block are parallel, or none are. If executions are
+	// divided by region, the executions inside regions are parallel.
 	Parallel uint64
 }
 
