@@ -14,7 +14,8 @@ import (
 // result is byte-identical to the result of a Runner (MODELS §9). Divided requires a file that can
 // be read from any position. For all other files, use [Parallel].
 //
-//  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
+//  1. In [Divided.Step], the analyses of the run itself (the live analyses) read rows in order, as
+//     in a Runner.
 //  2. Helpers analyse later segments of the trace. The lengths of the segments are chosen from the
 //     file's index, so that all helpers and the live analyses finish at about the same time.
 //  3. When the live analyses reach a segment, they append it and continue after it. If the helper

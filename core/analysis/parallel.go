@@ -18,7 +18,8 @@ import (
 //  1. A single goroutine reads the trace and selects rows, ahead of all other goroutines. Any trace
 //     can therefore be analysed in parallel, and a limit, a bad record or a truncated file has the
 //     same effect as on one processor.
-//  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
+//  2. In [Parallel.Step], the caller's goroutine runs the analyses of the run itself (the live
+//     analyses), which read rows in order.
 //  3. Workers analyse later segments of the trace. When the live analyses reach a segment, they
 //     append it and continue after it. If the worker has not finished the segment, the segment is
 //     shortened to the blocks that the worker has analysed, so the live analyses do not wait.

@@ -239,9 +239,10 @@ func operations(k *trace.Block) string {
 // Instructions returns the instructions of the blocks that contain a source line. The location has
 // the form FILE:LINE. Blocks are in descending order of executed instructions. Within a block,
 // instructions are in program order. A trace records the exact source line of an instruction only
-// if the instruction accesses memory. For other instructions, it records the range of lines of
-// their block. Therefore, if the line has instructions that access memory, Instructions lists only
-// the blocks with these instructions. The result found is false if no block contains the line.
+// if the instruction accesses memory. For other instructions, the trace records only the line range
+// of the whole block. Therefore, if the line has instructions that access memory, Instructions
+// lists only the blocks with these instructions. The result found is false if no block contains the
+// line.
 func (b *Blocks) Instructions(location string) (t report.Table, found bool) {
 	t = report.Table{Key: "instructions", Title: "LLVM IR instructions of the blocks with " + location, Columns: report.Columns(
 		"function", "block", "number", "line", "instruction", "operands", "variable", "executions")}

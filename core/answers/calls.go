@@ -85,10 +85,10 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 	return c
 }
 
-// AddCycles adds an event with the estimated cycles of memory accesses: the hits in each level, and
-// the accesses to memory, times their latencies (MODELS §13.1). AddCycles adds nothing if a latency
-// is unknown. The levels must be the same as in the call of NewCalls. The parameter memory is the
-// latency of memory.
+// AddCycles adds an event with the estimated cycles of memory accesses: the number of hits in each
+// level and the number of accesses to memory, each multiplied by the latency (MODELS §13.1).
+// AddCycles adds nothing if a latency is unknown. The levels must be the same as in the call of
+// NewCalls. The parameter memory is the latency of memory.
 func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
 	latencies := latenciesOf(levels, memory)
 	first := len(c.Events) - len(levels) // index of the event that counts the misses in the first level; the previous event counts the accesses

@@ -110,10 +110,10 @@ func RegionDoubts(p *profile.Profile) (list []string) {
 	return list
 }
 
-// CyclesOverTime returns the estimated cycles of memory accesses in each window: the hits in each
-// level, and the accesses to memory, times their latencies (MODELS §13.1). CyclesOverTime returns
-// nil if a latency is unknown. The accesses and misses are results of
-// [attribution.Ranker.OverTime]. The parameter memory is the latency of memory.
+// CyclesOverTime returns the estimated cycles of memory accesses in each window: the number of hits
+// in each level and the number of accesses to memory, each multiplied by the latency
+// (MODELS §13.1). CyclesOverTime returns nil if a latency is unknown. The accesses and misses are
+// results of [attribution.Ranker.OverTime]. The parameter memory is the latency of memory.
 func CyclesOverTime(accesses []uint64, misses [][]float64, levels []attribution.Attribution, memory float64) []float64 {
 	latencies := latenciesOf(levels, memory)
 	if latencies == nil {

@@ -136,7 +136,7 @@ func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	return text, nil
 }
 
-// Answer answers a question. If there is no answer, it returns an *[Error] or a
+// Answer answers a question. If there is no answer, Answer returns an *[Error] or a
 // *[trace.OptionError] with a message for the user.
 func (r *Run) Answer(q Question) (*report.Document, error) {
 	if err := q.Check(); err != nil {

@@ -44,7 +44,7 @@ type Verb struct {
 	// whether the answer contains misses of source locations, so that its analysis must measure line
 	// utilisation
 	Measures bool
-	Whole    bool // whether the answer is exact even if the profile is sampled, because it counts every reference
+	Whole    bool // whether the answer is exact even for sampled profiles, because its counts include every reference
 	First    bool // whether exports and reports begin with this verb's answer
 
 	// Needs returns the analyses that the answer needs.

@@ -38,7 +38,7 @@ type Level struct {
 	// level's, so that accesses and misses are counted in different units.
 	Approximate bool
 	// Together means that this exclusive level and all levels above it behave like one LRU cache,
-	// and were predicted as this cache.
+	// and were predicted together as one LRU cache.
 	Together bool
 	// Low and High are the limits of the 95 % confidence interval of the misses if Bounded is set.
 	Low, High float64

@@ -29,7 +29,7 @@ type Path struct {
 
 	Calls uint64 // number of calls from the parent's function
 	Again uint64 // number of recursive calls from the function itself
-	Back  uint64 // number of calls back to the parent's function
+	Back  uint64 // number of calls from the function itself back to the parent's function
 
 	Instructions uint64 // number of executed instructions, in the compiler's intermediate representation
 	References   uint64

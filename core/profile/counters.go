@@ -241,8 +241,9 @@ func (c *Counters) add(b *Counters) (same bool) {
 	return same
 }
 
-// Union merges two ascending lists into a new list, and adds equal members. If both lists are
-// empty, the result is the list a.
+// Union merges two ascending lists into a new list. If both lists contain equal members, the
+// function add combines the two members into one. If both lists are empty, the result is the list
+// a.
 func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	if len(a)+len(b) == 0 {
 		return a

@@ -384,9 +384,10 @@ func (m *rowSelection) originalRow(i int) int {
 }
 
 // Among is called after package sites has read a complete batch. Among announces that the next
-// batch of this analysis contains only selected rows: row i is row rows[i] of the complete batch.
-// The parameter first is the number of the first reference in the complete batch. A reference that
-// spans several lines may have several rows.
+// batch of this analysis contains only selected rows of the complete batch. The slice rows
+// contains, for each selected row, its index in the complete batch. The parameter first is the
+// number of the first reference in the complete batch. A reference that spans several lines may
+// have several rows.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.selection = rowSelection{first, rows} }
 
 // Reach advances the number of references to the given total, without analysing the skipped

@@ -103,7 +103,8 @@ func (t *Trial) arrayAt(at trace.Addr) *outline.Array {
 // Read parses a change, given as an option of the command and its value: pad a=+64, interchange
 // 1.1,1.1.1, tile 1.1=32,1.1.1=32, align 64 or a=64, fuse 1.1, and array-of-structs x,y. Arrays are
 // given by name or address. Loops are given by number, as in 1.2, or by letter: i is the outermost
-// loop of the nest, j the first loop in it, and so on. The error is a [*trace.OptionError].
+// loop of the nest, j is the first loop inside loop i, and so on. The error is a
+// [*trace.OptionError].
 func (t *Trial) Read(kind, text string) (change.Change, error) {
 	refuse := func(want string) error { return &trace.OptionError{Option: kind, Got: text, Want: want} }
 	switch kind {

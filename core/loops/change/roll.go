@@ -55,8 +55,8 @@ func (r *Rolled) Head(of loops.Reference) loops.Reference {
 }
 
 // Elements returns the element size in bytes if a loop was unrolled or vectorised and its
-// iterations access consecutive elements. Otherwise, it returns 0. In the source, the loop may
-// contain an inner loop that the compiler unrolled completely.
+// iterations access consecutive elements. Otherwise, Elements returns 0. In the source, the loop
+// may contain an inner loop that the compiler unrolled completely.
 func (r *Rolled) Elements(p Path) uint64 {
 	if l := p.Loop(r.Nest); l != nil {
 		for i := range l.Body {

@@ -19,7 +19,7 @@ type Options struct {
 	Seed      uint64 // seed for selecting the sampled windows
 	Looked    Looked
 	// SharedBy is the number of consecutive threads that share a stack. If SharedBy is 1, each
-	// thread has its own stack; if it is 0, all threads share one stack.
+	// thread has its own stack. If SharedBy is 0, all threads share one stack.
 	SharedBy uint32
 }
 

@@ -31,7 +31,7 @@ const (
 )
 
 // Tape is a list of rows with marks between them. A tape is first written and sealed, and can
-// then be read from any row. After Reset, it can be written again.
+// then be read from any row. After Reset, the tape can be written again.
 type Tape struct {
 	options Options
 	e       encoder
@@ -203,8 +203,8 @@ func (t *Tape) storePage(p *pageInfo, data []byte) error {
 type Page struct {
 	trace.Batch        // the rows, without the column Thread
 	Row         uint64 // number of the first row
-	// Marks contains the indices of the rows that follow a mark, in ascending order. The first of
-	// these marks has the number Mark.
+	// Marks contains the indices of the rows that follow a mark, in ascending order. The field Mark
+	// is the number of the first mark in the page.
 	Marks   []uint16
 	Mark    uint64
 	Owners  []uint8 // owners of Marks; empty if all are 0
