@@ -36,7 +36,7 @@ type Spec struct {
 	Skip      uint64      // number of references to skip at the start
 	Limit     uint64      // maximum number of references to analyse; 0: all references
 	Threads   []uint32    // threads to analyse, ascending; nil: all threads
-	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
+	LineBytes []uint32    // line sizes in ascending order: powers of two from 8 to 4,096; nil: 64
 	SkipBad   uint64      // maximum number of bad records to tolerate
 	Mergeable bool        // store the run's final state, which contains addresses, in the profile
 	Analyses  Analyses    // analyses to run; 0: [Default]
@@ -44,11 +44,11 @@ type Spec struct {
 	// SetNumbers selects the numbers of sets that set tables cover; 0: all numbers.
 	SetNumbers stack.SetNumbers
 
-	// Utilisation lists the capacities, in bytes and ascending, of the LRU caches in which package
-	// sites measures line utilisation. UtilisationWays lists the number of ways of each cache; 0 or
-	// missing: fully associative. If Previous is set, package sites records, for each access, the
-	// site that last accessed the line. Utilisation and Previous make the run slower, and increase
-	// the memory usage per line.
+	// Utilisation lists capacities, in bytes and in ascending order. Package sites measures line
+	// utilisation in LRU caches with these capacities. UtilisationWays lists the number of ways of
+	// each cache; 0 or missing: fully associative. If Previous is set, package sites records, for
+	// each access, the site that last accessed the line. Utilisation and Previous make the run
+	// slower, and increase the memory usage per line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool

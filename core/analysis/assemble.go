@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plan divides a run among machines that share only the trace and exchange messages. The resulting
-// profile is byte-identical to the profile of a [Runner] (MODELS §9):
+// Plan divides a run among machines that share only the trace, and that communicate by messages.
+// The resulting profile is byte-identical to the profile of a [Runner] (MODELS §9):
 //
 //  1. A [Stretcher] analyses one segment of the trace. Segments can be analysed on any machine and
 //     in any order.

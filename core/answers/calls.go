@@ -228,8 +228,8 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 	return whole
 }
 
-// Stack returns the indices of the paths that lead from the first function of the thread to path i,
-// in this order.
+// Stack returns the indices of the paths from the first function of the thread to path i, callers
+// first.
 func (c *Calls) Stack(i int) (stack []int) {
 	for ; i > 0; i = int(c.Paths[i].Parent) {
 		stack = append(stack, i)

@@ -110,7 +110,8 @@ func sumReferences(classes *[profile.NumSharingClasses]profile.ClassCount) (sum 
 	return sum
 }
 
-// Sentence summarises, in one sentence, the traffic between threads at the granularity of words.
+// Sentence returns a sentence that summarises the traffic between threads. The traffic is counted
+// in 8-byte words.
 func (c *Communication) Sentence() string {
 	g := &c.data().Granules[0]
 	sum := flowTotals(g.Flows)

@@ -64,8 +64,8 @@ type Compared struct {
 	Doubt string // a warning about how rows were matched, or ""
 }
 
-// Join joins the tables of two answers to the same question: each table is joined with the table of
-// the other answer that has the same key. A table may exist in only one of the answers.
+// Join joins the tables of two answers to the same question: each table is joined with the table
+// that has the same key in the other answer. A table may exist in only one of the answers.
 func Join(a, b []report.Table) (list []Compared) {
 	for _, t := range slices.Concat(a, b) {
 		if !slices.ContainsFunc(list, func(c Compared) bool { return c.Key == t.Key }) {

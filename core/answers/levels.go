@@ -296,8 +296,8 @@ func hierarchyText(h, other *hierarchy.Hierarchy) string {
 	return text
 }
 
-// CoreLevels returns a table with a row for each core and level, with the core's demand accesses
-// and their misses.
+// CoreLevels returns a table with a row for each core and level. A row contains the core's demand
+// accesses to the level, and the misses of these accesses.
 func CoreLevels(p hierarchy.ByCore) report.Table {
 	t := report.Table{Key: "cores", Title: "Demand accesses by core", Columns: report.Columns(
 		"core", "threads", "name=level", "accesses", "hits", "misses", "miss_ratio=miss ratio",

@@ -119,7 +119,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 	return nil
 }
 
-// Attributed predicts the hierarchy in question and attributes its misses. The second result
+// Attributed predicts and attributes the misses of the hierarchy in question. The second result
 // contains warnings.
 func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []string, error) {
 	ranker := r.Ranker()

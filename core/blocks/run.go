@@ -337,9 +337,9 @@ func (c *RunDecoder) Err() error {
 }
 
 // Each decodes the counts of every block that ran, and stores the number of entries of each
-// function in the slice "entered". Each calls visit for every block. The counts x are valid only
-// during this call. The result of visit must be false if the length of x.Taken differs from the
-// number of the block's successors.
+// function in the slice "entered". For each of these blocks, Each calls the function visit. The
+// counts x are valid only during this call. The function visit must return false if the length of
+// x.Taken differs from the number of the block's successors.
 func (c *RunDecoder) Each(blocks int, entered []uint64, visit func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !visit(b, x) {

@@ -243,8 +243,8 @@ func (s *Sheet) Parameters() []Parameter {
 	return list
 }
 
-// Model is a system whose weights are computed from a branch-probability file and values of its
-// parameters.
+// Model is a system whose weights are computed from a branch-probability file and from values of
+// the file's parameters.
 type Model struct {
 	System *System
 	sheet  *Sheet

@@ -12,7 +12,8 @@ import (
 // strip fit in the first-level cache.
 const strip = 1024
 
-// Merger merges the rows of several streams, phase by phase. Cores take turns. A turn depends on the policy:
+// Merger merges the rows of several streams, phase by phase. Cores take turns. The policy
+// determines what a turn is:
 //
 //   - RoundRobin, Uniform: a turn is one reference and the events before it, or the remaining
 //     events at the end of the stream.

@@ -329,7 +329,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 }
 
 // Joins implements [contract.Joiner]. A segment cannot be appended if it ends more regions than are
-// open, because the depths in the segment would then be wrong.
+// open when the segment begins, because the depths in the segment would then be wrong.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	if next == nil || a.off || a.tooMany || a.segment {
 		return true, true

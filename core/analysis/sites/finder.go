@@ -71,7 +71,7 @@ func (f *Finder) Block(block uint32) (from trace.Addr, bytes uint64, object uint
 	return b.from, b.bytes, f.a.memory.objectOf[block]
 }
 
-// Each calls visit for every current block, in ascending order of addresses.
+// Each calls the function visit for every current block, in ascending order of addresses.
 func (f *Finder) Each(visit func(block uint32)) {
 	for _, piece := range f.a.memory.placed.chunks {
 		for _, p := range piece {

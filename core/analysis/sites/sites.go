@@ -65,7 +65,7 @@ import (
 // Options selects the measurements.
 type Options struct {
 	LineBytes  uint32
-	Capacities []uint64           // capacities, in lines and ascending, of the caches in which line utilisation is measured; at most profile.MaxCapacities
+	Capacities []uint64           // ascending capacities, in lines, of the caches in which line utilisation is measured; at most profile.MaxCapacities
 	Ways       []uint32           // number of ways of each cache; 0: fully associative
 	Previous   bool               // record which site made the previous access to a line
 	Mergeable  bool               // record the data that Append needs

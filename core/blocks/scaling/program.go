@@ -346,9 +346,9 @@ type Predicted struct {
 	Profile *profile.Profile
 }
 
-// Predict predicts the run with the given parameters, with [Scaled] reuse profiles. The error is a
-// [*trace.OptionError] for invalid parameters, or an [*InputError] if a count is negative or at
-// least 2^64.
+// Predict predicts the run with the given parameters, and uses [Scaled] reuse profiles. The error
+// is a [*trace.OptionError] for invalid parameters, or an [*InputError] if a count is negative or
+// at least 2^64.
 func (p *Program) Predict(at []int64) (*Predicted, error) {
 	prediction, err := p.Model.Predict(at, Scaled)
 	if err != nil {

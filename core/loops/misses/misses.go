@@ -136,8 +136,8 @@ type Counts struct {
 // Capacity returns the number of capacity misses.
 func (c Counts) Capacity() uint64 { return c.Full - c.Cold }
 
-// Conflict returns the number of conflict misses, which is the number of misses minus the misses in
-// a fully associative cache.
+// Conflict returns the number of conflict misses, which is the number of misses minus the number of
+// misses in a fully associative cache of the same size.
 func (c Counts) Conflict() int64 { return int64(c.Misses - c.Full) }
 
 func (c *Counts) add(d Counts) {

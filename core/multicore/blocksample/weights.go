@@ -10,7 +10,7 @@ import (
 // Block contains counts of a basic block in the sequential run.
 type Block struct {
 	Executions float64 // N_i, the number of executions
-	// number of executions in parallel regions; in the paper, all executions or none
+	// number of executions in parallel regions; in the paper, either 0 or equal to Executions
 	Parallel float64
 	Accesses float64 // r_i, the number of line accesses per execution
 }

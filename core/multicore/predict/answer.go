@@ -39,9 +39,9 @@ func Mimic(open func() (trace.Reader, io.Closer, error)) Source {
 	}
 }
 
-// Answer calls reply whenever the results for another number of cores are complete. Answer opens
-// the trace once for each pass. Answer returns when the question is answered, or when proceed
-// returns false.
+// Answer calls the function reply whenever the results for another number of cores are complete.
+// Answer opens the trace once for each pass. Answer returns when the question is answered, or when
+// the function proceed returns false.
 func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), proceed func() bool, reply func(*answers.Reply)) {
 	if words.Processor == DefaultProcessor {
 		words.Processor = costmodel.DefaultProcessor

@@ -103,8 +103,8 @@ func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 
 // Mark returns a reader of the trace that adds the marks of parallel regions. The reader returns a
 // *[FilesError] if a block is not in the table, or an address is not within Bounds. At the end of
-// the trace, it returns a *[FilesError] instead of io.EOF if no parallel block ran, a shared
-// address never occurred, or the executions of a block differ from Counts.
+// the trace, the reader returns a *[FilesError] instead of io.EOF if no parallel block ran, a
+// shared address never occurred, or the executions of a block differ from Counts.
 func (f *Files) Mark(r trace.Reader) (*Marked, error) {
 	m, err := f.mark(r)
 	if err != nil {
