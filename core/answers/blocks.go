@@ -194,8 +194,8 @@ func (b *Blocks) Hot(most int) report.Table {
 	return t
 }
 
-// Sampled compares the reuse profile from windows with the profile from all executions, for each
-// block with references. Rows are in descending order of references.
+// Sampled compares, for each block with references, the reuse profile from sampled executions with
+// the profile from all executions. Rows are in descending order of references.
 func (b *Blocks) Sampled(most int) report.Table {
 	t := report.Table{Key: "windows", Title: "Reuse profiles from sampled executions, compared with the profiles from all references", Columns: report.Columns(
 		"function", "block", "executions", "windows", "accuracy", "miss_ratio_32KiB=miss ratio in 32 KiB",

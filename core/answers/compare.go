@@ -286,8 +286,8 @@ func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Tab
 	return t
 }
 
-// Breakpoints returns the capacities at which the misses of any curve change, in lines and in
-// ascending order.
+// Breakpoints returns the capacities, in lines and in ascending order, at which the misses of any
+// curve change.
 func Breakpoints(curves ...*profile.Curve) (capacities []uint64) {
 	for _, c := range curves {
 		for lines := range c.Points {

@@ -16,7 +16,7 @@ type Question struct {
 	Machine hierarchy.Hierarchy // the hierarchy that the user specified; it has no levels if the user specified none
 	// the answer is in human-readable form, without the less important rows and columns
 	Brief  bool
-	Only   string              // if not "", key of the only number column that tables with many rows need to contain
+	Only   string              // if not "", key of a column; tables with many rows need no other column of numbers
 	values map[string][]string // values of the arguments that the user specified, by name
 }
 
@@ -152,7 +152,7 @@ const (
 	brief   = "brief"
 )
 
-// Parse converts the words that [Question.Words] returns back to a question, and checks the
+// Parse is the inverse of [Question.Words]: it converts words to a question. Parse also checks the
 // question. If the error is about a single word, it is a *[trace.OptionError].
 func Parse(words []string) (Question, error) {
 	q, err := Read(words)

@@ -195,8 +195,8 @@ type LineSharing struct {
 	Lines  uint64 // number of such lines
 	Owners uint32 // number of threads to which words of these lines belong
 	Moves  uint64 // maximum number of moves of these lines between cores if the threads run at the same time
-	// number of times in this run that a line moved back to a thread although the other thread had
-	// not written the accessed word
+	// number of times in this run that a line moved back to a thread because another thread had
+	// stored to other words of the line
 	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
 	Sites     [2]uint32 // indices into Sites.Code, or NoSite: for each of Threads, the site of its stores to the line with the most moves

@@ -34,11 +34,11 @@ var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 // earlier analysis has for the same batch.
 type Analysis interface {
 	// Takes returns the kinds of rows and the columns that Consume reads. The framework calls Takes
-	// before the first batch, and the results never change. Every analysis receives references with
-	// the columns Addr, Bytes, Kind and Thread. An analysis also receives the columns Site and PC
-	// if the analysis requests these columns and the trace has them. An analysis that requests
-	// events receives all rows with all columns, including events that only other analyses
-	// requested.
+	// before the first batch, and Takes always returns the same results. Every analysis receives
+	// references with the columns Addr, Bytes, Kind and Thread. An analysis also receives the
+	// columns Site and PC if the analysis requests these columns and the trace has them. An
+	// analysis that requests events receives all rows with all columns, including events that only
+	// other analyses requested.
 	Takes() (events trace.Kinds, sites, pcs bool)
 	// Consume processes the next rows. The batch is read-only, and valid only until Consume
 	// returns. An error ends the run.

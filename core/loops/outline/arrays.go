@@ -35,8 +35,8 @@ type Array struct {
 	Exact bool
 }
 
-// Utilisation returns the line utilisation: the fraction, from 0 to 1, of the bytes in the array's
-// lines that are accessed.
+// Utilisation returns the line utilisation: the number of accessed bytes as a fraction, from 0 to
+// 1, of all bytes in the array's lines.
 func (a *Array) Utilisation(lineBytes uint64) float64 {
 	if a.Lines == 0 {
 		return 0
