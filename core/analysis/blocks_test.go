@@ -66,7 +66,7 @@ func branchingProgram(rng *rand.Rand) *trace.Program {
 			}
 			kind := rng.IntN(8)
 			switch {
-			case i == n-1 && kind == 0, i < n-1 && kind == 1: // a tail call by a jump
+			case i == n-1 && kind == 0, i < n-1 && kind == 1: // a tail call that is compiled to a jump
 				b.Flags |= trace.ReturnBlock
 				b.Callee = names[rng.IntN(functions)]
 			case i < n-1 && kind < 4: // a call, followed by the block after it

@@ -1057,8 +1057,8 @@ func FuzzCommunicationState(f *testing.F) {
 	})
 }
 
-// BenchmarkCommunication measures the cost of the communication analysis in addition to the shared
-// stacks, for a stencil with four threads and with one thread.
+// BenchmarkCommunication measures the set analysis, the site analysis and the communication
+// analysis of a matrix product with one thread and with four threads.
 func BenchmarkCommunication(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
 	for _, threads := range []uint32{1, 4} {
@@ -1127,7 +1127,7 @@ func TestWaitForSecondThread(t *testing.T) {
 			if want && first > 0 && p.Communication.Granules[0].Flows[0].Transfers != 100 {
 				t.Errorf("the flows are %+v, want 100 transfers", p.Communication.Granules[0].Flows)
 			}
-			steps := communication.Trial/rows - 1 + rows%3 // the run is interrupted shortly before or after reference communication.Trial
+			steps := communication.Trial/rows - 1 + rows%3 // the run is interrupted shortly before or after the reference whose number is communication.Trial
 			if got := resumed(t, analysis.Spec{}, steps, reader); !bytes.Equal(got.Encode(), p.Encode()) {
 				t.Errorf("with a second thread from reference %d on and %d rows per batch, an interruption changes the result", first, rows)
 			}

@@ -34,7 +34,7 @@ var worth = map[string]profile.Counts{
 // reference and every block entry separately.
 type naiveCounters struct {
 	p           *trace.Program
-	code        map[uint32]*profile.BlockCounters // keyed by the number of the basic block's first part
+	code        map[uint32]*profile.BlockCounters // keyed by the block number of part 0 of the basic block
 	loose       map[uint32]*profile.Counts        // keyed by function
 	invocations map[uint32]uint64
 	calls, mix  map[string]uint64

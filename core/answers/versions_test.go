@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// TestMatchLines joins the lines of two versions of a renamed file. In the new version, one line
-// was moved, one changed, one removed and one added. If the versions are equal, the table has no
-// additional columns.
+// TestMatchLines compares the lines of two versions of a file that was renamed. In the new version,
+// one line was moved, one changed, one removed and one added. If the versions are equal, the table
+// has no additional columns.
 func TestMatchLines(t *testing.T) {
 	files := func(name, text string) *sourcefile.Files {
 		f, ok := sourcefile.Pack(name, []byte(text))

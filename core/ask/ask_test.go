@@ -128,7 +128,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDefaultMachine checks that a verb uses the first preset if no usual caches are known.
+// TestDefaultMachine checks that the default hierarchy is the first preset if the field Usual of a
+// verb lists no caches.
 func TestDefaultMachine(t *testing.T) {
 	q := New(&Verb{Machine: UsualCaches})
 	want := hierarchy.Presets()[0]

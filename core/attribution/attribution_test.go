@@ -369,7 +369,7 @@ func TestMeasuredCacheWithAnyNumberOfSets(t *testing.T) {
 	}
 }
 
-// The rows contain every site exactly once, and are in descending order.
+// The rows contain every site exactly once, and are in descending order of misses.
 func TestSitesInDescendingOrder(t *testing.T) {
 	program, steps := tracetest.Multiplication(24)
 	p := analysed(t, analysis.Spec{}, program, steps)

@@ -354,7 +354,7 @@ func fib() *trace.Program {
 }
 
 // TestRecursionIsExact checks the counts of fib(n), which causes 2·F(n+1) − 1 invocations of fib.
-// Among these invocations, F(n+1) make no further call.
+// F(n+1) of these invocations make no further call.
 func TestRecursionIsExact(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 30, 50, 80} {
 		a, b := uint64(0), uint64(1) // F(0), F(1)

@@ -69,7 +69,7 @@ func TestRepeatedBeginningIsExtrapolated(t *testing.T) {
 		if got, want := c.simulated, 1/float64(times); !near(got, want) {
 			t.Errorf("simulated share is %v, want %v", got, want)
 		}
-		// Threads wait for each other only after the beginning.
+		// Increase the coherence misses after the beginning.
 		of.coherence[0][0] += 1 + 20*whole(sum(of.coherence[0]))
 		if of.represents(from) {
 			t.Error("represents() = true, but most waits are after the beginning")
@@ -77,9 +77,9 @@ func TestRepeatedBeginningIsExtrapolated(t *testing.T) {
 	})
 }
 
-// TestAccessCountsAtSynchronisationPoints checks that a replay stores its counts at synchronisation
-// points after enough references, or at the requested point, and that later references do not
-// change the stored counts.
+// TestAccessCountsAtSynchronisationPoints checks that a replay stores its counts at each
+// synchronisation point that follows enough references, or only at the requested synchronisation
+// point. Later references must not change the stored counts.
 func TestAccessCountsAtSynchronisationPoints(t *testing.T) {
 	for _, until := range []int{0, 2} {
 		var stops []int
@@ -101,7 +101,7 @@ func TestAccessCountsAtSynchronisationPoints(t *testing.T) {
 			s.join()
 			misses, lost = append(misses, c.misses[0][0]), append(lost, c.coherence[0][0])
 		}
-		want := []int{1, 2} // the expected regions; region 0 has too few references
+		want := []int{1, 2} // the regions after which counts must be stored; region 0 ends after too few references
 		if until > 0 {
 			want = []int{until - 1}
 		}
@@ -117,15 +117,16 @@ func TestAccessCountsAtSynchronisationPoints(t *testing.T) {
 	}
 }
 
-// TestSteadyRunIsExtrapolated checks that, if a run repeats the part between two beginnings, the
-// counts of the changed run are the counts of its second beginning plus all repetitions of its part.
-// A run whose rest misses differently is not steady.
+// TestSteadyRunIsExtrapolated uses runs that, after the second of two beginnings, repeat the part
+// between the two beginnings. The test checks that the counts of a whole changed run are computed
+// correctly from its counts at both beginnings. If the rest of a run misses more often than the
+// part between the beginnings, the run is not steady.
 func TestSteadyRunIsExtrapolated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const levels = 2
 		sites, repetitions := rapid.IntRange(1, 4).Draw(t, "sites"), uint64(rapid.IntRange(1, 9).Draw(t, "repetitions"))
 		draw := func(name string, least, most uint64) uint64 { return rapid.Uint64Range(least, most).Draw(t, name) }
-		// run returns the counts at two beginnings and at the end of a run.
+		// The function "run" returns the counts of a run at two beginnings and at the end.
 		run := func(name string, accesses []uint64) (begun []beginning, whole *counts) {
 			begun, whole = []beginning{{met: 1}, {met: 2}}, &counts{misses: make([][]float64, levels), coherence: make([][]float64, levels)}
 			for b := range begun {
@@ -156,7 +157,7 @@ func TestSteadyRunIsExtrapolated(t *testing.T) {
 			whole.idle = []waiting{{cycles: float64(idle[2])}}
 			return begun, whole
 		}
-		var accesses []uint64 // of the first beginning, and of the part, for each site
+		var accesses []uint64 // for each site: the accesses before the first beginning ends, and the accesses in the part that is repeated
 		for range sites {
 			accesses = append(accesses, draw("accesses", 0, 100), draw("accesses", 100, 200))
 		}

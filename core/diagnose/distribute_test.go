@@ -41,8 +41,8 @@ func TestDistribute(t *testing.T) {
 	}
 }
 
-// If each element's new value depends only on its previous value, the loop may be distributed. All
-// updates in the first part then precede all updates in the second part.
+// If each element's new value depends only on its previous value, the loop may be distributed.
+// After the distribution, all updates by the first loop precede all updates by the second loop.
 func TestLoopOfUpdatesIsDistributed(t *testing.T) {
 	for name, c := range map[string]struct {
 		body []loops.Item

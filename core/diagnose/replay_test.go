@@ -160,7 +160,7 @@ func TestScheduleOfAnyTrace(t *testing.T) {
 		if !s.run() {
 			t.Fatal("the schedule was stopped")
 		}
-		byFirst := func(m map[uint8][]trace.Addr) (lists [][]trace.Addr) { // threads are numbered by their first row
+		byFirst := func(m map[uint8][]trace.Addr) (lists [][]trace.Addr) { // threads are numbered in the order of their first rows
 			for _, thread := range slices.Sorted(maps.Keys(m)) {
 				lists = append(lists, m[thread])
 			}

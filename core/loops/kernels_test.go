@@ -37,7 +37,7 @@ var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)
 	// These fields are the expected numbers of leaves in the tree, with and without block entries,
-	// for any n. 0 means unknown.
+	// for any n. If a field is 0, the number is not known.
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},

@@ -137,7 +137,7 @@ func (m *model) expectedRows(o Options, wanted trace.Kinds, private func(row) bo
 // mergeReductions replaces a load and a store with one Modify row, in each block that adds to a
 // shared reduction variable. Rows of nested regions remain unchanged.
 func (m *model) mergeReductions(rows []row, private func(row) bool) (list []row) {
-	first, depth := 0, 0 // first is the index of the first row of a block that adds to a reduction variable, or 0
+	first, depth := 0, 0 // if the current block adds to a reduction variable, first is the index of the block's first reference; otherwise, first is 0
 	for _, r := range rows {
 		switch r.kind {
 		case trace.ParallelBegin:

@@ -142,7 +142,7 @@ type packed struct {
 	times   int
 	chain   string
 	checked bool // whether every wrong byte is detected before or at the end of the file
-	clean   int  // maximum number of offsets, after the first reference, at which a truncated file is still valid
+	clean   int  // maximum number of truncation offsets at which reading ends without an error, because they are between two frames
 }
 
 func packings(t testing.TB) []packed {

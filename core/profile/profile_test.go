@@ -54,8 +54,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Rounding does not change the total count. For a capacity with few significant digits, it does not
-// change the number of accesses at smaller distances either.
+// Rounding does not change the total count. If a capacity has few significant digits, rounding also
+// does not change the number of accesses at distances below this capacity.
 func TestRoundDistances(t *testing.T) {
 	const digits = 10
 	for seed := range uint64(5) {

@@ -187,7 +187,7 @@ func (n *naive) use(l *naiveLevel, x *naiveLine) {
 	l.use(x, n.now, true)
 }
 
-// use records a use of a line: a hit or an insertion.
+// The method "use" updates the replacement state after a line has been hit or inserted.
 func (l *naiveLevel) use(x *naiveLine, now int, hit bool) {
 	at := [2]uint64{x.set, x.way}
 	l.used[at] = now
@@ -253,7 +253,7 @@ func (l *naiveLevel) linesOfSet(set uint64) map[uint64]*naiveLine {
 	return found
 }
 
-// wayFor returns the way that the next line inserted into a set replaces.
+// wayFor returns the way of a set into which the next line is inserted.
 func (l *naiveLevel) wayFor(set uint64) uint64 {
 	there := l.linesOfSet(set)
 	way, latest := uint64(0), -1
@@ -325,7 +325,8 @@ func (d data) part(addr, bytes uint64) data {
 	return found
 }
 
-// demand fetches a range of bytes from level i or below, and returns its words.
+// The method "demand" fetches a range of bytes from level i or below, and returns the words in this
+// range.
 func (n *naive) demand(i int, addr, bytes uint64) (words data, dirty bool) {
 	if i == len(n.levels) {
 		n.memory.Reads++
@@ -721,7 +722,7 @@ func (n *naive) busRequest(i int, p busLine, me *naiveLevel, members []*naiveLev
 	addr := p.line * bytes
 	for _, m := range members {
 		if !n.forEachCopy(i, m, addr, bytes, func(*naiveLevel, *naiveLine) {}) {
-			delete(state, m.number) // the member no longer contains any word of the line
+			delete(state, m.number) // neither cache m nor the caches above it contain a word of the line
 		}
 	}
 	mine := state[me.number]

@@ -13,7 +13,8 @@ func (m *Sets) Follow(accesses bool) { m.switchTo(accesses || m.exact.stamped) }
 // Stamps reports whether all lines are stamped.
 func (m *Sets) Stamps() (all bool) { return m.exact.stamped }
 
-// FewNumbers limits the numbers of moves, so that moves are renumbered repeatedly.
+// FewNumbers lowers the largest number that a move may have, so that a test renumbers the moves
+// repeatedly.
 func (m *Sets) FewNumbers() { m.last = 300 }
 
 // Stamp stamps the lines below the top array or, if all is true, all lines of the stack.

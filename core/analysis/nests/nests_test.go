@@ -109,8 +109,8 @@ func TestRestoreBeforeAndAfterStop(t *testing.T) {
 	}
 }
 
-// TestNumberOfUnpredictedRecords checks the number of unpredicted rows, because the analysis spends
-// most of its time on them.
+// TestNumberOfUnpredictedRecords checks how many rows are not predicted. The analysis spends most
+// of its time on these rows.
 func TestNumberOfUnpredictedRecords(t *testing.T) {
 	for _, c := range []struct {
 		b           *trace.Batch

@@ -106,7 +106,7 @@ func content(s state, set int) (lines []trace.Line) {
 	return lines
 }
 
-// drawing draws random nests whose references sometimes access the same lines.
+// A drawing generates a random nest, in which different references sometimes access the same lines.
 type drawing struct {
 	t     *rapid.T
 	bases []uint64
@@ -233,7 +233,8 @@ func wrapInLoop(items []loops.Item) []loops.Item {
 	return items
 }
 
-// setWild gives each wild reference enough addresses for all its executions.
+// For each reference with irregular addresses (field Wild), setWild adds enough addresses for all
+// executions of the reference to the nest.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {
 		d.setWild(n, it.Body)

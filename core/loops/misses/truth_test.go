@@ -113,7 +113,7 @@ func compareRuns(t *testing.T, tree *loops.Tree, name, path string) {
 	}
 }
 
-// byReference sums counts by reference.
+// byReference adds up the counts of each reference.
 func (e *engine) byReference() []hits {
 	sum := append([]hits(nil), e.tally.counts[e.nodes:]...)
 	var add func(b *block, at int)

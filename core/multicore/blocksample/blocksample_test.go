@@ -246,8 +246,8 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	}
 	var memTrace []memRef
 	var bbOf []uint32         // the block of each window
-	now := map[uint32]int{}   // the window of each thread
-	at := map[uint32]uint32{} // the last site of each thread
+	now := map[uint32]int{}   // the current window of each thread
+	at := map[uint32]uint32{} // the site of each thread's last reference
 	// whether the thread has entered a block, but has not made a reference in this block yet
 	entered := map[uint32]bool{}
 	for i, k := range whole.Kind {

@@ -61,8 +61,9 @@ func someRows(rng *rand.Rand, rows int) *trace.Batch {
 	return b
 }
 
-// TestTapeReturnsWrittenRows writes rows, marks, and the owner of each mark. It then reads the
-// pages repeatedly in random order, both from memory and from a store, and compares the results.
+// TestTapeReturnsWrittenRows adds rows to a region buffer, and marks some rows, each with an owner.
+// The test then reads the pages repeatedly in random order, both from memory and from a store, and
+// compares the results.
 func TestTapeReturnsWrittenRows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))

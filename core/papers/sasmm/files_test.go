@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// The texts table and pptTrace are in Byfl's format. The function main forks twice, and its
-// first block is interrupted by a call.
+// The constants table and pptTrace are texts in Byfl's format. The function main forks twice, and a
+// call interrupts the first block of main.
 const table = `BasicBlock: aa: (main, entry)
 BasicBlock: bb: (OUT__1__6545__, shared_trace)
 BasicBlock: cc: (OUT__1__6545__, for.body)

@@ -105,7 +105,7 @@ func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []trac
 	for i := range regions {
 		step(forks)
 		if rng.IntN(2) == 0 {
-			step(tail) // the block may be executed only once
+			step(tail) // this block is executed at most once in each region
 		}
 		some(body, both, bareBody)
 		if i+1 < regions || end {
@@ -116,7 +116,7 @@ func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []trac
 	return steps
 }
 
-// windowsOf splits the trace into executions.
+// windowsOf returns the executions of blocks that a trace consists of.
 func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	inside, forked := false, false
 	for i, s := range steps {

@@ -62,8 +62,9 @@ func missesOf(t *testing.T, name string, r *Result, want float64) {
 	}
 }
 
-// named returns the names of the arrays with the given indices. Each array is named with a letter,
-// according to the address range of the constant "way" bytes in which the array begins.
+// named returns the names of the arrays with the given indices. An array that begins in the first
+// "way" bytes of the address range is named a, an array that begins in the next "way" bytes is
+// named b, and so on.
 func named(l *Loop, list []int) string {
 	var names []string
 	for _, i := range list {
@@ -82,7 +83,7 @@ func contexts(t *testing.T, name string, l *Loop, left, right string) {
 	}
 }
 
-// sequence returns a loop for each name in the parameter arrays. Each loop walks over its own
+// sequence returns one loop for each name in the string "arrays". Each loop walks over its own
 // array; all loops walk over the same number of lines.
 func sequence(lines uint64, arrays string) (items []loops.Item) {
 	for _, name := range strings.Fields(arrays) {

@@ -36,7 +36,7 @@ func drawLines(t *rapid.T) []trace.Line {
 type naive struct {
 	seed, threshold uint64
 	stack           []trace.Line
-	left            map[trace.Line]int // the value of the field fetches when the line last left the front of the stack
+	left            map[trace.Line]int // the value of the field "fetches" when the line last left the front of the stack
 	fetches         int
 	times           reuseTimes
 }
