@@ -62,8 +62,9 @@ func (d *desk) controls() map[string]*control {
 	return found
 }
 
-// The method "use" operates a control like a user. The method presses a button, or sets an input to
-// a few values.
+// The method "use" operates a control like a user. Depending on the control, the method clicks on a
+// button twice, or enters several values one after another. The method returns the number of events
+// that the page has handled.
 func (d *desk) use(c *control) (times int) {
 	type attempt struct{ event, value string }
 	var attempts []attempt
@@ -226,7 +227,7 @@ func TestZoom(t *testing.T) {
 	wants("curve", 4096, 65536)
 	link := d.hash
 	d.app.Pressed()
-	for _, to := range []float64{32768, 16384, 8192.12345678} { // a series of key presses, after the pointer was pressed once
+	for _, to := range []float64{32768, 16384, 8192.12345678} { // a series of key presses, which follows one press of the pointer
 		d.app.ZoomChart("curve", 4096, to)
 	}
 	wants("curve", 4096, 8192.1235)

@@ -106,7 +106,8 @@ func TestFileIsComparedWithCheckpoint(t *testing.T) {
 	})
 }
 
-// TestFileIsVerified checks that, if the reader stops early, the remaining blocks are compared.
+// TestFileIsVerified checks that, if the reader stops early, the method Verify compares the
+// remaining blocks with the checkpoint.
 func TestFileIsVerified(t *testing.T) {
 	content := noise(2 * BlockBytes)
 	for _, same := range []bool{true, false} {
@@ -126,7 +127,7 @@ func TestFileIsVerified(t *testing.T) {
 }
 
 // TestFileReadError checks that a disk error is reported as an error in reading the file, and that
-// later reads return it again.
+// later reads return the same error.
 func TestFileReadError(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	f, err := NewFile("f", io.MultiReader(bytes.NewReader(noise(100)), iotest.ErrReader(gone)), 0, &Checkpoint{Read: prefixOf(noise(1000))})

@@ -255,7 +255,7 @@ func TestCompleteRun(t *testing.T) {
 	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || !last.Ending {
 		t.Errorf("last progress = %+v, want the end of the trace", last)
 	}
-	for i := 1; i < len(progress)-1; i++ { // the last message is sent at the end of the run, before it is due
+	for i := 1; i < len(progress)-1; i++ { // the last message is sent at the end of the run, before the next message is due
 		if d := progress[i].Millis - progress[i-1].Millis; d < 200 || d > 300 {
 			t.Errorf("time between two progress messages = %d ms", d)
 		}

@@ -41,7 +41,8 @@ func (s *shelves) Read(run, block uint32) ([]byte, error) { return s.shelf.Read(
 func (s *shelves) Drop(run, block uint32) error           { return s.shelf.Drop(run, block) }
 func (s *shelves) Bytes() uint64                          { return uint64(s.shelf.Blocks()) << 20 }
 
-// newOutside returns a fixture whose host treats its models as too large from the given turn on.
+// newOutside returns a fixture whose host measures the memory of its models repeatedly. After the
+// given number of measurements, the models are too large.
 func newOutside(t *testing.T, at int64) (*fixture, *shelves) {
 	f, s := newFixture(t), new(shelves)
 	var turns atomic.Int64

@@ -290,8 +290,9 @@ func TestRunnerEqualsNaive(t *testing.T) {
 	}
 }
 
-// In a long trace, the size of the windows doubles several times. The tests with short traces
-// compare the result with a naive implementation; this test checks an identity instead.
+// In a long trace, the size of the windows doubles several times. Tests with short traces compare
+// the result with a naive implementation. In this test, the misses of all windows must add up to
+// the misses of the whole run.
 func TestWindowSizeDoubles(t *testing.T) {
 	const references = 5_000_000
 	whole := func() trace.Reader {
@@ -350,7 +351,7 @@ func TestAppend(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(9000)
 		if seed%20 == 0 {
-			n = 1_100_000 // long enough for windows to double within segments and between segments
+			n = 1_100_000 // long enough for the window size to double, both within a segment and when segments are joined
 		}
 		whole := randomTrace(rng, n)
 		spec := specs(rng, n)

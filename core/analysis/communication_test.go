@@ -42,7 +42,7 @@ type naiveCommunication struct {
 type naiveGranule struct {
 	written        bool
 	writer         uint32
-	wrote          uint32 // slot of the last writer
+	wrote          uint32 // last thread that wrote; its references are attributed to the thread in the field "writer"
 	site           uint32
 	used           map[uint32]bool
 	users          map[uint32]bool

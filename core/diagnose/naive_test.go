@@ -16,7 +16,7 @@ type naive struct {
 	caches    [2]map[uint8]map[trace.Line][]trace.Line
 	sharers   map[trace.Line]map[uint8]bool
 	lost      map[trace.Line]map[uint8]bool
-	modified  map[trace.Addr]map[uint8]bool // keyed by word: the cores that have lost the line, if another core has stored to the word since
+	modified  map[trace.Addr]map[uint8]bool // keyed by word: the cores that have lost the line, if another core has then stored to the word
 	contended map[trace.Line]bool
 	open      bool                          // whether several threads are running
 	stored    map[trace.Addr]map[uint8]bool // keyed by word: the threads that stored to the word while several threads were running

@@ -61,8 +61,8 @@ func TestSampledMethods(t *testing.T) {
 }
 
 // TestSampledLowerLevels checks a level that is only slightly larger than the level above. The
-// number of misses in the level above is equally uncertain, so the interval must not be cut off at
-// that estimate.
+// number of misses in the level above is also an estimate, so it must not limit the interval of the
+// lower level.
 func TestSampledLowerLevels(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 65 << 10, LineBytes: 64}}}
 	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)

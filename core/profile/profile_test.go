@@ -384,7 +384,7 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 
 // Without a limit, decoding a profile of a few megabytes with widely spaced distances would need
 // sixteen gigabytes. The profile in this test contains all reference kinds, all line sizes, and one
-// distance in each page.
+// distance in each page of each histogram.
 func TestDecodeBomb(t *testing.T) {
 	var kind strings.Builder
 	kind.Write(binary.AppendUvarint(nil, 1<<60))   // the number of cold accesses

@@ -41,8 +41,8 @@ func TestJoinLongSegments(t *testing.T) {
 	}
 }
 
-// FuzzBelow lets the fuzzer choose a state. The model must either reject the state, or accept it
-// and append a segment to it.
+// FuzzBelow lets the fuzzer choose a state. If the model accepts the state, it must be possible to
+// append a segment.
 func FuzzBelow(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)

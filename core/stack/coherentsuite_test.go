@@ -18,8 +18,8 @@ type Answers struct {
 	Depths    *stack.SetDepths
 }
 
-// Coherent computes the answers from lists with holes. Coherent has one list for each set, for each
-// number of sets.
+// Coherent computes the answers from lists with holes. For each number of sets, there is one list
+// per set.
 func Coherent(events []stacktest.Event) Answers {
 	a := Answers{make([]uint32, len(events)), make([]uint32, len(events)), new(stack.SetDepths)}
 	for k := range stack.SetCounts {
@@ -236,7 +236,7 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 
 // RandomEvents generates accesses like [Random], and invalidates lines between them. The lines are
 // lost in bursts. The parameter gap is the approximate number of accesses between two bursts. Half
-// of the losses affect one of the most recently accessed lines.
+// of the lost lines are among the most recently accessed lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)
 	crowd(rng, lines)
@@ -261,7 +261,7 @@ func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 }
 
 // chaseEvents generates n accesses to random lines. After some accesses, a different line is lost.
-// The parameter gap is the average number of accesses per loss.
+// The parameter gap is the average number of accesses between two lost lines.
 func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	rng := rand.New(rand.NewPCG(1, uint64(gap)))
 	for _, line := range Chase(uint64(lines), n) {

@@ -96,7 +96,7 @@ func (m *Coherent) CheckInvariants() {
 	}
 }
 
-// marked returns the number of live stamps in the bitmaps.
+// marked counts the bits that are set in the bitmaps: one bit for each live stamp.
 func (t *stamps) marked() (live uint32) {
 	for i := range t.blocks {
 		for _, word := range t.blocks[i].bits {

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// For every rotation of the list, newer returns the same count as a loop over all entries.
+// For every rotation of the list, the function "newer" returns the same count as a loop over all
+// entries.
 func TestNewerEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := rapid.SampledFrom([]uint32{50, notCounted - 1}).Draw(t, "top")

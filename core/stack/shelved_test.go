@@ -172,8 +172,8 @@ func TestShelvedState(t *testing.T) {
 	}
 }
 
-// forged returns a state that has the given numbers of kept runs, kept blocks, lines and stamps,
-// but no lists.
+// forged returns a state that consists of the given numbers: the numbers of runs and blocks that
+// the spill store retains, of lines, and of stamps. It contains no lists.
 func forged(counts ...uint64) (state []byte) {
 	for _, n := range counts {
 		state = binary.AppendUvarint(state, n)

@@ -21,7 +21,7 @@ type hosting struct {
 
 const kept = "It is stored now."
 
-// allHostings contains all ways to make the page available. Each way has its own origin.
+// allHostings contains all ways to make the page available. Each hosting has its own origin.
 var allHostings = []hosting{
 	{"serve", func(t *testing.T) *server { return serveCommand(t, ":0") }, kept},
 	{"static host without headers", func(t *testing.T) *server { return serveFolder(t, filepath.Join(rootFolder, "site", "dist")) }, kept},

@@ -286,8 +286,8 @@ func TestReopenedStore(t *testing.T) {
 }
 
 // TestSuspendedStore checks that a suspended store has no transaction that prevents another page
-// from writing. Operations that begin before or during the suspension must end with the same result
-// after Resume is called.
+// from writing. Operations that begin before or during the suspension must succeed after Resume is
+// called.
 func TestSuspendedStore(t *testing.T) {
 	s := openNew(t)
 	other, err := Open(s.name)

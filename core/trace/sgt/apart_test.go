@@ -12,8 +12,8 @@ import (
 )
 
 // TestPartsEqualWhole checks that a single-threaded trace that is read in parts equals the trace
-// that is read as a whole. Some parts are read by the same reader. All other parts are read by new
-// readers, which start at the end of the previous part.
+// that is read as a whole. One reader reads every second part. Each of the other parts is read by a
+// new reader, which starts at the end of the previous part.
 func TestPartsEqualWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)

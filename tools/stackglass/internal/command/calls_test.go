@@ -232,9 +232,9 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 		}
 		return list
 	}
-	// frameSums returns the width of each frame, and the share of the width that is not covered by a
-	// frame below. The key of a frame consists of the names on the path from the outermost frame to
-	// the frame.
+	// frameSums returns the width of each frame, and the share of the width that is not covered by
+	// a frame below. The key of a frame lists the names of all frames on its path, from the
+	// outermost frame to the frame itself.
 	frameSums := func(f *state.Flame) (all, own map[string]uint64) {
 		all, own = map[string]uint64{}, map[string]uint64{}
 		names := make([]string, len(f.Names))
