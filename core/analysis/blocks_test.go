@@ -115,14 +115,14 @@ func branchingProgram(rng *rand.Rand) *trace.Program {
 	return p
 }
 
-// walker simulates threads of a program, and counts the edges that the threads take.
+// A walker simulates the threads of a program, and counts how often the threads take each edge.
 type walker struct {
 	p     *trace.Program
 	rng   *rand.Rand
 	steps []tracetest.Step
 	edges *blocks.Edges
 	named map[[2]uint32]uint64 // number of calls by name, for each pair of calling block and called function
-	all   []uint64             // current invocations
+	all   []uint64             // for each function: number of invocations so far
 	jumps bool                 // longjmp may jump to any invocation below the topmost
 
 	where   [][]uint32 // the call path of each step

@@ -126,7 +126,7 @@ func (n *naiveCommunication) blockBegin(addr uint64) uint64 {
 	return 0
 }
 
-// granule counts a reference to a granule, and returns the granule.
+// granule adds a reference to the counts of a granule, and returns the granule.
 func (n *naiveCommunication) granule(g int, number uint64, thread uint32) *naiveGranule {
 	m := n.memory[g][number]
 	if m == nil {
@@ -286,7 +286,8 @@ func (n *naiveCommunication) countDepth(m *naiveGranule, to uint32, line trace.L
 	}
 }
 
-// touch accesses a line on the stack of a thread. A store removes the line from all other stacks.
+// touch performs an access to a line on the stack of a thread. A store removes the line from all
+// other stacks.
 func (n *naiveCommunication) touch(thread uint32, line trace.Line, stores bool) {
 	thread = n.firstOnCore(thread)
 	if n.stacks[thread] == nil {
@@ -844,8 +845,8 @@ func words(kind trace.Kind, thread uint32, first, n int) (refs []tracetest.Ref) 
 	return refs
 }
 
-// sums adds up the events and transfers in the flows of words, and checks that each transfer has 8
-// bytes.
+// sums returns the total numbers of events and transfers in the flows of words, and checks that
+// each transfer has 8 bytes.
 func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 	t.Helper()
 	for _, f := range c.Granules[0].Flows {

@@ -48,7 +48,7 @@ func indexOf(t *testing.T, file []byte) (x containerIndex, before []byte) {
 	return x, file[:at]
 }
 
-// The method "write" returns a file that consists of the given bytes, followed by the index.
+// write returns a file that consists of the given bytes, followed by the index.
 func (x containerIndex) write(before []byte) []byte {
 	body := binary.AppendUvarint(nil, uint64(len(x.chunks)))
 	at := uint64(0)

@@ -35,7 +35,7 @@ func timelineProgram(rng *rand.Rand, steps int) (*trace.Program, []tracetest.Ste
 }
 
 // countsByPart returns all counts of a profile, or of a window of its timeline. Each key consists
-// of the name of the site, data object or call path, the stack, and the bin.
+// of three parts: the name of a site, data object or call path; the stack; and the bin.
 func countsByPart(p *profile.Profile, counts []profile.TimeCount) map[string]uint64 {
 	names := make([][]string, 3)
 	for i := range p.Sites.Code {

@@ -79,7 +79,7 @@ func (p *chunkedStream) Next() (*trace.Batch, int, int, error) {
 	return b, before, before + n, nil
 }
 
-// turns divides a stream into turns, as the documentation of [Merger] defines them.
+// turns returns the turns of a stream, as the documentation of [Merger] defines them.
 func turns(rows []row, blocks bool) (list [][]row) {
 	var turn []row
 	inBlock := false

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// code builds the rows of a program with sites. Each method call adds one row.
+// A code builds the rows of a program with sites. Each method call adds one row.
 type code struct {
 	rows   []row
 	blocks bool

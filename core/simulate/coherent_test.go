@@ -20,7 +20,7 @@ import (
 // kernels lists the OpenMP programs whose traces are in testdata/kernels.
 var kernels = []string{"stencil", "histogram", "multiply"}
 
-// kernel reads the trace of one of the programs in the list kernels.
+// kernel reads the trace of a program in the list "kernels".
 func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 	text, err := os.ReadFile(filepath.Join("testdata", "kernels", name+".sgt"))
 	if err != nil {
@@ -134,7 +134,8 @@ func TestCoherentStack(t *testing.T) {
 	})
 }
 
-// references selects the kinds of data references, which an analysis uses by default.
+// references returns only the data references in a batch, because an analysis uses only these by
+// default.
 func references(b *trace.Batch) *trace.Batch {
 	kept := trace.NewBatch(b.Len())
 	if b.Thread != nil {

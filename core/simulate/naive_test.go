@@ -187,7 +187,7 @@ func (n *naive) use(l *naiveLevel, x *naiveLine) {
 	l.use(x, n.now, true)
 }
 
-// The method "use" updates the replacement state after a line has been hit or inserted.
+// use updates the replacement state after a line has been hit or inserted.
 func (l *naiveLevel) use(x *naiveLine, now int, hit bool) {
 	at := [2]uint64{x.set, x.way}
 	l.used[at] = now
@@ -325,8 +325,8 @@ func (d data) part(addr, bytes uint64) data {
 	return found
 }
 
-// The method "demand" fetches a range of bytes from level i or below, and returns the words in this
-// range.
+// demand performs a demand access that fetches a range of bytes from level i or below. It returns
+// the words in this range.
 func (n *naive) demand(i int, addr, bytes uint64) (words data, dirty bool) {
 	if i == len(n.levels) {
 		n.memory.Reads++
@@ -470,7 +470,7 @@ func (n *naive) atDepth(k, i int) []*naiveLevel {
 	return n.caches[k]
 }
 
-// accept moves a line evicted from level i to the exclusive level below.
+// accept moves a line that level i has evicted into the exclusive level below.
 func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	l := n.levels[i+1]
 	there := l.lines[victim.number]

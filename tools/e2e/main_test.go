@@ -117,8 +117,8 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true),
 		// Chromium itself contacts Google, so lookups of Google's host names fail instead of
-		// returning the decoy's address. If the page contacted Google, its watch would still detect
-		// the request.
+		// returning the decoy's address. If the page contacted Google, the watch on the page would
+		// still detect the request.
 		chromedp.Flag("host-resolver-rules", "MAP *.google.com ~NOTFOUND, MAP *.googleapis.com ~NOTFOUND, MAP *.gvt1.com ~NOTFOUND, "+
 			"MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
 	}

@@ -155,8 +155,8 @@ func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *u
 // been hits without a store by another core.
 type counted struct{ misses, taken uint64 }
 
-// misses simulates private caches that have the same numbers of sets and ways, and are kept
-// coherent by invalidation.
+// misses returns each core's misses in a simulated private cache. All caches have the given numbers
+// of sets and ways, and are kept coherent by invalidation.
 func misses(all []access, cores, sets, ways int) []counted {
 	caches := make([]stacktest.Private, cores)
 	for i := range caches {

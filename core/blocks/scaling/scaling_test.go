@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// machine executes programs block by block, and measures the reuse distance of each access.
+// A machine executes a program block by block, and measures the reuse distance of each access.
 type machine struct {
 	run   Run
 	reuse []profile.Histogram

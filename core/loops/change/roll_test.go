@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compiler creates copies of references, each with a separate site.
+// A compiler creates copies of references. Each copy has a separate site.
 type compiler struct {
 	codes []Code // indexed by site
 }

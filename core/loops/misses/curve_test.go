@@ -20,7 +20,8 @@ func (c *curve) misses(lines int) uint64 {
 	return n
 }
 
-// capacities simulates a tree once, and returns its curve up to the given capacity in lines.
+// capacities returns the curve of a tree up to the given capacity in lines. For this purpose, it
+// simulates the tree once.
 func capacities(t *loops.Tree, lineBytes, lines uint64) *curve {
 	e := newEngine(newLayout(t, lineBytes), 1, lines)
 	e.state = newStacks(1, lines)

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// program builds nests that access doubles. Each reference has a separate site.
+// A program builds nests that access doubles. Each reference has a separate site.
 type program struct{ sites uint32 }
 
 func (p *program) ref(kind trace.Kind, addr trace.Addr, steps []int64) loops.Item {
@@ -41,8 +41,8 @@ func build(t testing.TB, items ...loops.Item) *loops.Tree {
 
 const arrayA = 0x10000000
 
-// product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop. The
-// argument row is the distance between rows in bytes.
+// product returns the tree of a matrix product. Its innermost loop loads A[i][k], B[k][j] and
+// C[i][j], and stores C[i][j]. The argument row is the distance between rows in bytes.
 func product(t testing.TB, n uint64, row int64) *loops.Tree {
 	var p program
 	b, c := arrayA+n*uint64(row), arrayA+2*n*uint64(row)

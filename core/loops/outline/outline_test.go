@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// random draws a loop that contains random loops and leaves, at the given nesting depth.
+// random returns a loop at the given nesting depth, which contains random loops and leaves.
 func random(rng *rand.Rand, depth int, site *uint32, falls bool) loops.Item {
 	steps := func(n int, most int64) (list []int64) {
 		for range n {

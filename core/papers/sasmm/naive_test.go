@@ -69,7 +69,7 @@ func forking() *trace.Program {
 	return p
 }
 
-// run draws the steps of a run of the program with the given number of regions. If the
+// run returns the random steps of a run of the program, with the given number of regions. If the
 // parameter end is false, the last region does not end.
 func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []tracetest.Step {
 	var steps []tracetest.Step

@@ -67,7 +67,7 @@ func sampled(o sample.Options, lines []trace.Line) (*profile.Locality, *profile.
 	return &l, &size
 }
 
-// exact analyses all line accesses and returns the exact result.
+// exact returns the exact result of an analysis of all line accesses.
 func exact(lines []trace.Line) *profile.Locality {
 	out := make([]uint32, len(lines))
 	stack.NewExact().Distances(lines, out)
