@@ -137,7 +137,7 @@ func (n *naiveCommunication) granule(g int, number uint64, thread uint32) *naive
 	return m
 }
 
-// classifyUse reports whether the use of a value is an event, and whether it is a transfer.
+// classifyUse reports whether the use of a value is an event, and whether the use is a transfer.
 func (n *naiveCommunication) classifyUse(g int, m *naiveGranule, thread uint32, loads bool) (event, transfer bool) {
 	if !m.written || m.writer == thread {
 		return false, false

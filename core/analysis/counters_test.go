@@ -284,7 +284,8 @@ func TestCountersOfMatrixMultiplication(t *testing.T) {
 	}
 }
 
-// The counts do not depend on whether blocks are counted by their sites or by their entries.
+// The counts do not depend on whether the executions of a block are counted at its sites or at its
+// entry.
 func TestCountersBySite(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 14))

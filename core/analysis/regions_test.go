@@ -52,8 +52,9 @@ func markingSteps(rng *rand.Rand, p *trace.Program, n, threads int, stray bool) 
 	return steps
 }
 
-// naiveRegions lists the regions of a trace, and joins regions, using the smallest gap that yields
-// at most the given number of regions.
+// naiveRegions lists the regions of a trace. It joins neighbouring regions with the same name,
+// thread and depth if the gap between them is smaller than a limit. The limit is 0 or the smallest
+// power of two for which at most the given number of regions remains.
 func naiveRegions(p *trace.Program, rows *trace.Batch, most int) *profile.Regions {
 	var all []profile.Region
 	open := map[uint32][]int{}

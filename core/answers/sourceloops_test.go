@@ -11,8 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Every loop of a run belongs to exactly one source loop, which has the same location and lists its
-// inner loops. Loops without a location are never joined unless their shapes are equal.
+// Every loop of a run belongs to exactly one source loop, which has the location of this loop and
+// lists the inner loops of this loop. Loops without a location are never joined unless their shapes
+// are equal.
 func TestSourceLoops(t *testing.T) {
 	leaf := func(thread, site uint32, base uint64) loops.Item {
 		return loops.Leaf(loops.Reference{Kind: trace.Load, Bytes: 8, Site: site, Thread: thread}, base, 8, 8)

@@ -53,8 +53,8 @@ func TestEdgesBalance(t *testing.T) {
 	}
 }
 
-// TestCalleesWithSameName uses two modules. Each module has its own function named helper, and a
-// copy of the same inline function.
+// TestCalleesWithSameName uses two modules. Each module has its own function named helper. Both
+// modules contain a copy of one inline function.
 func TestCalleesWithSameName(t *testing.T) {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "a.c"}, {Name: "b.c"}},

@@ -125,8 +125,8 @@ func TestOutermostBranchMattersMost(t *testing.T) {
 	}
 	// The blocks outside the first loop are the entry, the exit, and the loop's last test. The
 	// blocks outside the second loop also include the tests and latches of the first loop. In each
-	// iteration of the first loop, these blocks include the last test of the second loop. The same
-	// applies to each deeper loop.
+	// iteration of the first loop, these blocks include the last test of the second loop. The
+	// blocks outside each deeper loop are determined in the same way.
 	outside := 3.0
 	entries := 1.0
 	for i, trips := range []float64{10, 20, 30} {

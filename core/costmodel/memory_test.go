@@ -150,8 +150,8 @@ func TestShareOfLineCrossings(t *testing.T) {
 	}
 }
 
-// TestSitesBelongToTheirBlock checks that the site number of an instruction is relative to the
-// first site of its block.
+// TestSitesBelongToTheirBlock checks that the site number of an instruction is counted from the
+// first site of the instruction's block.
 func TestSitesBelongToTheirBlock(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{FirstSite: 0, Sites: 2}, {FirstSite: 2, Sites: 2}}}
 	r := siteCosts{sites: map[uint32]*siteCost{1: {latency: 7}, 2: {latency: 30, transfers: 50}, 3: {latency: 40, transfers: 10}}}

@@ -45,7 +45,8 @@ func TestAdviceForAtomicOperations(t *testing.T) {
 	}
 }
 
-// TestAdviceForUpdateUnderLock checks the advice for a number that threads replace under a lock.
+// TestAdviceForUpdateUnderLock checks the advice about a number that threads update while they hold
+// a lock.
 func TestAdviceForUpdateUnderLock(t *testing.T) {
 	read, add := trace.Instr{Opcode: "load", Type: "i32", Site: 1, Uses: []int32{-1}}, trace.Instr{Opcode: "add", Type: "i32", Uses: []int32{0}}
 	store := trace.Instr{Opcode: "store", Type: "i32", Site: 2, Uses: []int32{1, -1}}

@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReuseAcrossLoops uses two loops over the bytes of one array that the compiler unrolled
-// differently. The test checks that each load of the second loop uses data that the first loop
-// accesses. If the loops iterate over different arrays or different rows, no load of the second
-// loop uses data of the first loop.
+// TestReuseAcrossLoops uses two loops that access the bytes of one array. The compiler unrolled
+// these loops by different factors. The test checks that each load of the second loop uses data
+// that the first loop accesses. If the loops iterate over different arrays or different rows, no
+// load of the second loop uses data of the first loop.
 func TestReuseAcrossLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := uint64(1) << rapid.Uint64Range(0, 5).Draw(t, "bytes")

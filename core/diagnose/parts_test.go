@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestReplayInParts checks that a replay of parts reads all allocations, but only the rows in the
-// middle of each period.
+// TestReplayInParts checks that a replay of parts reads all allocations, but reads other rows only
+// in the middle of each period.
 func TestReplayInParts(t *testing.T) {
 	const allocations, each = 100, 10_000
 	n := loops.Nest{Items: []loops.Item{loops.Loop(allocations,

@@ -79,8 +79,8 @@ func lineTrace(t *rapid.T) []uint64 {
 	return numbers
 }
 
-// For every geometry in the tables, a first level has as many misses as a simulated cache. For a
-// cache with several sets, the prediction also contains SDCM's result.
+// For all numbers of sets and ways in the set tables, the predicted first level has as many misses
+// as a simulated cache. For a cache with several sets, the prediction also contains SDCM's result.
 func TestPredictMatchesSimulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := lineTrace(t)

@@ -82,8 +82,8 @@ func TestReadAndInstrumentAgree(t *testing.T) {
 	}
 }
 
-// TestReadUnusualInstructions checks that the parser reads code even if it must not be rewritten,
-// and reports code that it cannot read.
+// TestReadUnusualInstructions checks that the parser also reads code that must not be rewritten,
+// and that the parser reports code that it cannot read.
 func TestReadUnusualInstructions(t *testing.T) {
 	unreadable := []string{"unknown", "extra operand", "no terminator", "no label", "label twice", "value twice", "late phi"}
 	for _, s := range snippets {

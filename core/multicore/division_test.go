@@ -47,8 +47,8 @@ func TestVectorisedLoop(t *testing.T) {
 	}
 }
 
-// TestVectorsLongerThanChunks checks that units that are longer than chunks are assigned to the
-// cores in turn.
+// TestVectorsLongerThanChunks checks that, if a unit contains more iterations than a chunk, the
+// units are assigned to the cores in turn.
 func TestVectorsLongerThanChunks(t *testing.T) {
 	l := &loop{units: 28, chunk: 1, unitRuns: []unitRun{{head: 1}, {head: 2, unit: 25, bytes: 25 * 64}}}
 	l.setUnitWidths(25*64 + 3*16)

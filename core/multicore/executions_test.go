@@ -35,8 +35,8 @@ func TestOptionsOfPaper(t *testing.T) {
 	}
 }
 
-// TestDividedExecutionsEqualSASMM divides executions of blocks, and checks that Mimic returns the same rows as
-// package sasmm.
+// TestDividedExecutionsEqualSASMM divides executions of blocks among cores, and checks that Mimic
+// and package sasmm return the same rows.
 func TestDividedExecutionsEqualSASMM(t *testing.T) {
 	// The function main forks twice. After each fork, it executes the block "body" in a loop and
 	// then joins. Each execution of the block "body" loads a[i] and stores to the stack.

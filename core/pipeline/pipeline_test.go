@@ -235,8 +235,9 @@ func TestLoopOfSeveralBlocks(t *testing.T) {
 		{Piece: 7, Instr: 1},
 	}
 	s := p.NewChain([]Piece{head, side}, carried, Options{}).Steady()
-	// Each iteration performs one addition, and every other iteration performs two more. The
-	// recurrence takes 3 + 3/2 + 3/2 cycles, and the additions occupy P1 for 2 cycles.
+	// Each iteration performs one addition, and every second iteration performs two further
+	// additions. The recurrence takes 3 + 3/2 + 3/2 cycles, and the additions occupy P1 for 2
+	// cycles.
 	if s.Ports != 2 || s.Recurrence != 6 {
 		t.Errorf("%+v, want 2 cycles for the ports and 6 for the recurrence", s)
 	}

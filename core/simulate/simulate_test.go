@@ -471,7 +471,7 @@ func TestMemoryBytes(t *testing.T) {
 	}
 }
 
-// TestMissingSizes checks that a reference without a size accesses the rest of its four-byte word,
+// TestMissingSizes checks that a reference without a size extends to the end of its four-byte word,
 // as in DineroIV. Such a reference accesses one line, and the rest of the word is written through.
 func TestMissingSizes(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 8, Write: hierarchy.WriteThrough}}}

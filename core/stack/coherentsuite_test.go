@@ -70,7 +70,7 @@ func (a Answers) forSetNumbers(numbers stack.SetNumbers) Answers {
 	return a
 }
 
-// chosen contains the numbers of sets that the models count: one mask for each test run.
+// chosen contains a mask for each test run: the numbers of sets for which the models count depths.
 var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
 
 // Run returns the answers of a model that processes the events in batches of the given lengths.

@@ -86,8 +86,9 @@ func TestStampedLines(t *testing.T) {
 	})
 }
 
-// Whenever a trace changes from a pointer chase to a small loop, or back, the lists switch between
-// following accesses and following falls from the top array.
+// Whenever a trace changes from a pointer chase to a small loop, or back, the lists switch to the
+// other of two modes. In one mode, the lists follow accesses. In the other mode, they follow falls
+// from the top array.
 func TestSwitchBetweenListUpdateModes(t *testing.T) {
 	m := stack.NewSets(stack.AllSetNumbers)
 	var lines []trace.Line

@@ -2,9 +2,9 @@ package stack
 
 import "testing"
 
-// TestRenumberMoves checks that renumbering moves does not change the results.
-// TestRenumberMoves limits the numbers that are assigned to moves, because otherwise they would
-// not run out during a test.
+// TestRenumberMoves checks that renumbering moves does not change the results. TestRenumberMoves
+// limits the numbers that are assigned to moves, because otherwise these numbers would not run out
+// during a test.
 func TestRenumberMoves(t *testing.T) {
 	few := func() *Sets {
 		m := NewSets(AllSetNumbers)

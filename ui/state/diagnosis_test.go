@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// TestMissesOfFix checks that the page shows the misses in those levels in which a fix changes
-// them.
+// TestMissesOfFix checks that the page shows the misses of each level in which a fix noticeably
+// changes the number of misses.
 func TestMissesOfFix(t *testing.T) {
 	table := report.Table{Key: "misses", Columns: report.Columns("rank", "level", "misses_before", "misses_after")}
 	add := func(rank, level string, before, after uint64) {

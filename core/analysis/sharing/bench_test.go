@@ -103,8 +103,9 @@ const (
 	run       = 50 // number of references that a thread makes in each turn
 )
 
-// interleaved distributes the beginning of a real trace among threads that take turns. Either each
-// thread has its own share of the references, or all threads execute the same references.
+// interleaved distributes the beginning of a real trace among threads that take turns. If the
+// parameter apart is true, each thread has its own share of the references. Otherwise, all threads
+// execute the same references.
 func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batch {
 	all := beginningOf(b, name)
 	whole := &trace.Batch{Thread: []uint32{}}

@@ -24,8 +24,8 @@ func (p *program) store(addr trace.Addr, steps ...int64) loops.Item {
 	return p.ref(trace.Store, addr, steps)
 }
 
-// upTo returns a loop whose trip count is an affine function of the surrounding induction
-// variables.
+// upTo returns a loop whose trip count is an affine function of the induction variables of the
+// surrounding loops.
 func upTo(trips int64, steps []int64, body ...loops.Item) loops.Item {
 	return loops.Item{Trips: uint64(trips), Steps: steps, Body: body}
 }
@@ -82,7 +82,8 @@ func star(p *program, from, to trace.Addr, n uint64) loops.Item {
 		p.load(at(2, 1), 0, row, 8), p.load(at(0, 1), 0, row, 8), p.store(to+8*(n+1), 0, row, 8)))
 }
 
-// The kernel jacobi sweeps from one array to the other and back.
+// In each step, the kernel jacobi computes the second array from the first array, and then the
+// first array from the second array.
 func jacobi(t testing.TB, n, steps uint64) *loops.Tree {
 	var p program
 	b := (arrayA + 8*n*n + 63) &^ 63

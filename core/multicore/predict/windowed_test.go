@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestAllWindows checks that SDCM makes the same predictions from all windows as from complete
-// stacks if no lines are invalidated, because all windows, weighted by their counts, are
+// TestAllWindows checks that, if no lines are invalidated, SDCM makes the same predictions from all
+// windows as from complete stacks. The reason is that all windows, weighted by their counts, are
 // equivalent to the trace.
 func TestAllWindows(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Weights: blocksample.Corrected, Seed: 5}},

@@ -28,7 +28,7 @@ func (c lru) hit(line uint64, ways int) bool {
 }
 
 // naiveExact simulates a nest, and counts the accesses and misses of each leaf in the iterations of
-// the loop at path.
+// the loop that the parameter path selects.
 func naiveExact(items []loops.Item, c misses.Cache, path []int) map[string]Exact {
 	counts, seen := map[string]Exact{}, map[uint64]bool{}
 	sets, full := make(lru, c.Sets), make(lru, 1)
