@@ -46,7 +46,7 @@ func TestQuestionsRoundTrip(t *testing.T) {
 	}
 }
 
-// The error for an invalid question names the wrong word.
+// The error for an invalid question contains the word that is invalid.
 func TestErrorNamesInvalidWord(t *testing.T) {
 	if _, err := ReadMulticoreQuestion([]string{"seed=-1"}); err == nil || !strings.Contains(err.Error(), `seed "-1"`) {
 		t.Errorf("%v, want an error about the seed", err)

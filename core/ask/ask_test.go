@@ -94,7 +94,7 @@ func TestWordsRoundTrip(t *testing.T) {
 	})
 }
 
-// The error for an invalid question names the wrong word.
+// The error for an invalid question contains the word that is invalid.
 func TestParseErrors(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                            "verb",
