@@ -88,7 +88,7 @@ func TestCallsZoom(t *testing.T) {
 	}
 }
 
-func TestCallsDirections(t *testing.T) {
+func TestDirectionsInCallsView(t *testing.T) {
 	d := openCalls(t)
 	f := d.flames["paths"]
 	d.app.ZoomCalls("paths", slices.Index(f.Names, "twice")+1) // the call to "sum" below the function "twice"

@@ -236,7 +236,7 @@ func (a *App) coresTable(chart string) *state.Table {
 	return t
 }
 
-// PredictCores starts the predictions after the user has agreed that a long trace is read again.
+// PredictCores starts the predictions after the user has agreed to have a long trace read again.
 func (a *App) PredictCores() {
 	a.cores.begun, a.cores.failed = true, ""
 	a.drawCores()

@@ -75,9 +75,9 @@ func TestThreadsView(t *testing.T) {
 	d.wants(`id="table-cores"`, ">private<")
 }
 
-// TestThreadsSizes checks that the sentence, the table, the announcement and the URL contain the
+// TestSizesInThreadsView checks that the sentence, the table, the announcement and the URL contain the
 // selected sizes.
-func TestThreadsSizes(t *testing.T) {
+func TestSizesInThreadsView(t *testing.T) {
 	d := at(t, "openmp-stencil", state.TabThreads)
 	before := d.sum("own", "misses")
 	d.act(func() { d.app.SetOwn(1 << 10) })

@@ -209,7 +209,8 @@ func (j *job) takeTurn() error {
 		}
 		j.progress.recordRun(now, now)
 	}
-	if begin := j.host.Now(); j.snapshot.due(begin) {
+	// A snapshot that is due before the first reference is sent as soon as there is one.
+	if begin := j.host.Now(); j.snapshot.due(begin) && j.runner.Progress().References > 0 {
 		if err := j.sendSnapshot(true); err != nil {
 			return err
 		}

@@ -417,7 +417,7 @@ func TestBlocksMatchTrace(t *testing.T) {
 	}
 }
 
-// The result is byte-identical for any number of workers and any length of segments.
+// The result is byte-identical for any number of workers and any segment length.
 func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {

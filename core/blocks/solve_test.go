@@ -450,7 +450,7 @@ func TestErrorsOfUnsolvableSystems(t *testing.T) {
 	s.Enter(0, 1)
 	wantError(t, s, "block head of f (a.c:11): the block is reachable, but the probabilities of its successors are unknown; set probabilities")
 	set(t, s, 1, 1, 0)
-	wantError(t, s, "block head of f (a.c:11): the block is in an endless loop: the loop is reachable, but no path from it leaves the function; add an exit")
+	wantError(t, s, "block head of f (a.c:11): the block is in an endless loop: the loop is reachable, but no path from it leaves the function; let a branch in the loop lead out of the loop, or give one of the loop's blocks a weight for leaving the function (a call in the block may throw, or end the program)")
 	set(t, s, 1, 3, 1)
 	c, err := s.Solve()
 	if err != nil || c.Exact[2] != 3 {

@@ -102,7 +102,7 @@ type Finding struct {
 	IllegalIf string // a clause that states when the change is illegal; "" if nothing is known
 	More      string // the command line that shows more details
 
-	unnamed bool     // the name of the data is unknown, although the source line names other data
+	unnamed bool     // the data that causes the waits has no known name; the source line may name other data
 	also    []uint32 // other source lines to which the finding applies
 }
 

@@ -33,7 +33,7 @@
 //   - A write-back that misses is inserted without a fetch if it is a whole line and the level
 //     allocates for writes. Otherwise, the write-back continues to the level below. A write-through
 //     level inserts the line as clean and also writes it to the level below.
-//   - A store that is written through and misses never allocates a line. The store continues to the
+//   - A write-through store that misses never allocates a line. The store continues to the
 //     level below.
 //
 // # Inclusion

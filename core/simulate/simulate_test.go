@@ -250,7 +250,7 @@ func (l *naiveLevel) bestMisses() (misses uint64) {
 	return misses
 }
 
-// The method reference simulates one reference of the trace. A store writes the parameter version,
+// reference simulates one reference of the trace. A store writes the parameter version,
 // which is different for every reference.
 func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes uint64, latest data) {
 	first := n.levels[0].lineSize()

@@ -125,7 +125,7 @@ func (r *recency) reset() {
 	r.createLists()
 }
 
-// createLists creates the lists for the next larger number of sets that has lists.
+// createLists creates the lists for the next larger of the numbers of sets for which lists are kept.
 func (r *recency) createLists() *lists {
 	k := len(r.lists)
 	r.lists = append(slices.Clip(r.lists), makeLists(r.leastOf(k), r.kept[k]))

@@ -603,7 +603,7 @@ func TestScreenFromHash(t *testing.T) {
 	for _, h := range hierarchy.Presets() { // older links contain presets in this form
 		h.Threads = hierarchy.OnOneCore
 		if got := ParseScreen("#beside=" + formatMachine(h)); !slices.Equal(got.Beside, []string{h.Name, "threads=one-core"}) {
-			t.Errorf("hierarchy B of the hash beside=%s = %q, want the preset on one core", formatMachine(h), got.Beside)
+			t.Errorf("URL with beside=%s: hierarchy B is %q, want the preset on one core", formatMachine(h), got.Beside)
 		}
 	}
 }

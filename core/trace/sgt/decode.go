@@ -146,7 +146,7 @@ func (v *cell) learn(now, previous, other, off, missed uint64) {
 // step are in the field "vals".
 type pending struct {
 	rows []planRow
-	// if the first row is a range: number of bytes of this range that earlier rows have covered
+	// if the next row to decode is a range: number of bytes of this range that previous rows have covered
 	bytes uint64
 }
 

@@ -164,7 +164,7 @@ func naiveChunk(t failer, p *trace.Program, fields []uint64, content []byte) (al
 		}
 	}
 	if at != len(all) || len(all) != int(fields[1]) || ticket != fields[4] || len(value) > 0 {
-		t.Fatalf("a chunk of %d steps contains %d steps, %d of them with tickets up to %d, and %d excess bytes of values", fields[1], len(all), at, ticket, len(value))
+		t.Fatalf("a chunk that states %d steps contains %d steps, %d of them with tickets up to %d, and %d additional bytes of values", fields[1], len(all), at, ticket, len(value))
 	}
 	return all
 }

@@ -132,7 +132,7 @@ type region struct {
 	entries  []bool // for each item: whether variable 0 can select the item when control enters the region
 	targets  []bool // for each item: whether the item is the target of a branch
 	table    bool   // whether the region can be entered at an item other than the first
-	numbered bool   // whether variable 0 is a block number; otherwise, it is 0 or 1
+	numbered bool   // whether variable 0 contains a block number; if not, the variable contains 0 or 1
 }
 
 // parseFlow parses the body of a function, without the length before the body. It returns nil if

@@ -81,7 +81,7 @@ func TestUsageErrors(t *testing.T) {
 		"help frobnicate":                     "no verb \"frobnicate\"",
 		"version x":                           "version accepts only options",
 		"serve x":                             "serve accepts only options",
-		"demo a b":                            "2 are named",
+		"demo a b":                            "2 are given",
 		"curve":                               "for example: stackglass curve app.lackey.lz4; see `stackglass help curve`\n",
 		"analyze":                             "for example: stackglass analyze app.lackey.lz4 -o app.sgp; see `stackglass help analyze`\n",
 		"curve a b":                           "2 are given: a, b; see `stackglass help curve`\n",
