@@ -64,8 +64,11 @@ type schedule struct {
 	number  uint8  // the core of that thread
 	stopped bool
 	parts   parts
-	past    uint64 // number of rows read or skipped
-	threads int    // number of threads in the trace
+	past    uint64            // number of rows read or skipped
+	threads int               // number of threads in the trace
+	regions bool              // the trace contains parallel regions
+	creates func(uint32) bool // reports whether a block ends with a call that creates a thread
+	joins   func(uint32) bool // reports whether a block ends with a call that waits for a thread; nil if unknown
 
 	_ gap
 
@@ -76,14 +79,11 @@ type schedule struct {
 	met     float64            // clock at the last synchronisation point
 	worked  uint64             // a bit for each thread that has run since the last synchronisation point
 	known   int                // number of threads seen so far
-	regions bool
 	open    bool
 	master  uint8
 	alive   int
 	started int
-	created int               // number of threads whose creation was requested
-	creates func(uint32) bool // reports whether a block ends with a call that creates a thread
-	joins   func(uint32) bool // reports whether a block ends with a call that waits for a thread; nil if unknown
+	created int // number of threads whose creation was requested
 	// whether a call that waits for a thread was made since the threads began
 	joining bool
 	members [mostCores]member
@@ -117,8 +117,8 @@ type buffer struct {
 	users    int // number of segments in the buffer that still wait, plus one while the buffer is read
 }
 
-// threadRows is a sequence of rows of one thread in a buffer. The sequence ends before the row with index end,
-// and begins where the previous sequence ends.
+// threadRows is a sequence of rows of one thread in a buffer. The sequence begins where the previous
+// sequence ends, and ends before the row with the index end.
 type threadRows struct {
 	end   int
 	keeps bool // the rows only wait for their turn; otherwise, the sequence is a single row
