@@ -188,8 +188,7 @@ func (s *file) readBlock(t *Table, row []Cell) {
 	s.blocks[i].Executions++
 }
 
-// addTally adds the count of t to the tally whose kind, name, lanes and size are equal to those of
-// t.
+// addTally adds a count to the tally of the same kind, name, number of lanes and size.
 func (s *file) addTally(t profile.Tally) {
 	key := profile.Tally{Kind: t.Kind, Name: t.Name, Lanes: t.Lanes, Size: t.Size}
 	t.Count += s.tallies[key].Count

@@ -121,37 +121,33 @@ func (c *counts) times(i int, from, to *beginning) float64 {
 // as between two beginnings. The parameter unchanged contains the counts of the unchanged run. The
 // parameter changed contains the counts of the changed run at the same two beginnings.
 func (c *counts) extendSteady(unchanged *counts, changed []beginning) {
-	from, to := &unchanged.steady[0], &unchanged.steady[1]
-	all, begun := unchanged.accesses(to)
-	c.simulated = share(begun, all)
+	steady := unchanged.steady
+	// whole estimates a count of the whole changed run. The parameter run is the same count of the
+	// whole unchanged run. The function at returns the count at a beginning. After the second
+	// beginning, the run repeats the part between the beginnings the given number of times.
+	whole := func(run, times float64, at func(b *beginning) float64) float64 {
+		first, both := at(&steady[0])-at(&changed[0]), at(&steady[1])-at(&changed[1])
+		return max(0, run-both-times*(both-first))
+	}
 	for i := range c.sites {
-		by := unchanged.times(i, from, to)
-		// whole estimates a count of the whole changed run from the count of the whole unchanged run,
-		// and from the counts of both runs at the two beginnings.
-		whole := func(run, from, to, changedFrom, changedTo float64) float64 {
-			return max(0, run-(to-changedTo)-by*((to-from)-(changedTo-changedFrom)))
-		}
+		times := unchanged.times(i, &steady[0], &steady[1])
 		for k := range c.misses {
-			c.misses[k][i] = whole(unchanged.misses[k][i], from.misses[k][i], to.misses[k][i], changed[0].misses[k][i], changed[1].misses[k][i])
-			c.coherence[k][i] = min(c.misses[k][i], whole(unchanged.coherence[k][i], from.coherence[k][i], to.coherence[k][i], changed[0].coherence[k][i], changed[1].coherence[k][i]))
+			c.misses[k][i] = whole(unchanged.misses[k][i], times, func(b *beginning) float64 { return b.misses[k][i] })
+			c.coherence[k][i] = min(c.misses[k][i], whole(unchanged.coherence[k][i], times, func(b *beginning) float64 { return b.coherence[k][i] }))
 		}
-		n, of, before := &c.sites[i], &unchanged.sites[i].siteAccesses, [2]*siteAccesses{&from.uses[i], &to.uses[i]}
-		after := [2]*siteAccesses{&changed[0].uses[i], &changed[1].uses[i]}
-		n.accesses = uint64(whole(float64(of.accesses), float64(before[0].accesses), float64(before[1].accesses), float64(after[0].accesses), float64(after[1].accesses)))
-		n.near = min(n.accesses, uint64(whole(float64(of.near), float64(before[0].near), float64(before[1].near), float64(after[0].near), float64(after[1].near))))
-		n.second = whole(of.second, before[0].second, before[1].second, after[0].second, after[1].second)
-		n.walks = whole(of.walks, before[0].walks, before[1].walks, after[0].walks, after[1].walks)
+		n, of := &c.sites[i], &unchanged.sites[i]
+		n.accesses = uint64(whole(float64(of.accesses), times, func(b *beginning) float64 { return float64(b.uses[i].accesses) }))
+		n.near = min(n.accesses, uint64(whole(float64(of.near), times, func(b *beginning) float64 { return float64(b.uses[i].near) })))
+		n.second = whole(of.second, times, func(b *beginning) float64 { return b.uses[i].second })
+		n.walks = whole(of.walks, times, func(b *beginning) float64 { return b.uses[i].walks })
 		// The goroutine that reads the trace counts strides and accesses across line boundaries, and does
 		// not stop exactly at a synchronisation point.
-		n.scale(share(float64(unchanged.sites[i].references), float64(n.references)))
+		n.scale(share(float64(of.references), float64(n.references)))
 	}
-	c.idle = []waiting{{cycles: max(0, unchanged.idleCycles()-(to.idle-changed[1].idle)-share(all-begun, begun-unchanged.begunAt(from))*((to.idle-from.idle)-(changed[1].idle-changed[0].idle)))}}
-}
-
-// begunAt returns the number of accesses of all sites in a beginning.
-func (c *counts) begunAt(b *beginning) float64 {
-	_, begun := c.accesses(b)
-	return begun
+	_, first := unchanged.accesses(&steady[0])
+	all, both := unchanged.accesses(&steady[1])
+	c.simulated = share(both, all)
+	c.idle = []waiting{{cycles: whole(unchanged.idleCycles(), share(all-both, both-first), func(b *beginning) float64 { return b.idle })}}
 }
 
 // extend replaces the counts of the beginning of a changed run with estimated counts of the whole

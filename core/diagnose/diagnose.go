@@ -188,7 +188,7 @@ type run struct {
 	changes   atomic.Int64 // number of changes that were tried
 	replaying sync.Mutex   // protects these fields while replays run
 	replayed  uint64       // number of rows replayed
-	pool      pool         // buffers that replays reuse
+	pool      sync.Pool    // buffers that replays reuse
 	out       *Diagnosis
 }
 

@@ -212,6 +212,9 @@ const (
 	mostGroups = 1 << 16
 )
 
+// lineAt returns the line with the given index.
+func (t *lineTable) lineAt(index uint32) *line { return &t.groups[index>>groupShift][index&groupMask] }
+
 // historyAt returns the history of the line with the given index.
 func (t *lineTable) historyAt(index uint32) *history {
 	return &t.histories[index>>groupShift][index&groupMask]
@@ -243,7 +246,7 @@ func (t *lineTable) grow(index uint32) *line {
 		t.groups = append(t.groups, make([]line, 1<<groupShift))
 		t.histories = append(t.histories, make([]history, 1<<groupShift))
 	}
-	return &t.groups[index>>groupShift][index&groupMask]
+	return t.lineAt(index)
 }
 
 // need returns the history of a line, and adds the line if it is new.
@@ -978,7 +981,7 @@ func (s *replay) access(i int, r *row) {
 		c.near++
 		if position == 0 {
 			if store {
-				s.share(&s.lines.groups[r.site>>groupShift][r.site&groupMask], number, at, r, store)
+				s.share(s.lines.lineAt(r.site), number, at, r, store)
 			}
 			return
 		}

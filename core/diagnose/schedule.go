@@ -87,7 +87,7 @@ type schedule struct {
 	// whether a call that waits for a thread was made since the threads began
 	joining bool
 	members [mostCores]member
-	pool    *pool
+	pool    *sync.Pool     // unused buffers
 	rows    int            // number of rows that are kept
 	limits  buffers        // the zero value means usualBuffers
 	full    int            // number of rows that are kept before they are passed on
@@ -144,35 +144,23 @@ type segment struct {
 	from, to int
 }
 
-// pool contains unused buffers.
-type pool struct {
-	mutex   sync.Mutex
-	buffers []*buffer
-}
-
 // bufferRows is the approximate number of rows in a buffer.
 const bufferRows = 1 << 12
 
-// get returns an empty buffer.
-func (p *pool) get() *buffer {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	n := len(p.buffers)
-	if n == 0 {
+// newBuffer returns an empty buffer.
+func (s *schedule) newBuffer() *buffer {
+	b, unused := s.pool.Get().(*buffer)
+	if !unused {
 		return &buffer{rows: make([]row, 0, bufferRows+bufferRows/4)}
 	}
-	b := p.buffers[n-1]
-	p.buffers = p.buffers[:n-1]
 	b.rows, b.byThread = b.rows[:0], b.byThread[:0]
 	return b
 }
 
 // release ends one use of a buffer, and returns the buffer to the pool after its last use.
-func (p *pool) release(b *buffer) {
+func (s *schedule) release(b *buffer) {
 	if b.users--; b.users == 0 {
-		p.mutex.Lock()
-		p.buffers = append(p.buffers, b)
-		p.mutex.Unlock()
+		s.pool.Put(b)
 	}
 }
 
@@ -194,7 +182,7 @@ func (s *schedule) passed(m *member, rows int) {
 	m.at += rows
 	first := &m.kept[0]
 	if first.from += rows; first.from == first.to {
-		s.pool.release(first.in)
+		s.release(first.in)
 		m.kept = m.kept[1:]
 	}
 }
@@ -209,13 +197,13 @@ func (s *schedule) run() bool {
 		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
 	}
 	if s.pool == nil {
-		s.pool = &pool{}
+		s.pool = &sync.Pool{}
 	}
 	full := make(chan *buffer, mostFull)
 	go func() {
 		defer close(full)
 		for more := true; more; {
-			b := s.pool.get()
+			b := s.newBuffer()
 			if b.rows, more = s.read(b.rows, bufferRows); s.threads > 1 {
 				s.divideByThread(b)
 			}
@@ -359,7 +347,7 @@ func (s *schedule) give(b *buffer) {
 			}
 		}
 	}
-	s.pool.release(b)
+	s.release(b)
 }
 
 // keeps reports whether a row of a running thread neither starts nor ends threads, so the row only

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/answers/loopcount"
@@ -68,6 +69,9 @@ func (r *run) countUnchanged() {
 // prepareNests computes what [run.nests] needs of the largest nests. It does not depend on the
 // costs of the run, so a processor that a replay leaves idle can compute it.
 func (r *run) prepareNests() {
+	if runtime.GOMAXPROCS(0) < 2 {
+		return
+	}
 	var largest []int
 	for i := range r.loops.Loops {
 		if r.loops.Loops[i].Depth == 0 {
