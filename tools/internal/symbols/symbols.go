@@ -20,6 +20,8 @@ import (
 type Function struct {
 	Name       string
 	Addr, Size uint64
+
+	end uint64 // address after the last byte that may belong to the function
 }
 
 // Variable is one variable with a fixed address.
@@ -146,18 +148,22 @@ func (s *File) readSymbols(f *elf.File) {
 			continue // the symbol table is absent or damaged
 		}
 		for _, y := range all {
-			s.addSymbol(y)
+			s.addSymbol(f, y)
 		}
 	}
 }
 
-func (s *File) addSymbol(y elf.Symbol) {
-	if y.Name == "" || y.Section == elf.SHN_UNDEF || y.Section >= elf.SHN_LORESERVE {
+func (s *File) addSymbol(f *elf.File, y elf.Symbol) {
+	if y.Name == "" || y.Section == elf.SHN_UNDEF || int(y.Section) >= len(f.Sections) {
 		return
 	}
 	switch elf.ST_TYPE(y.Info) {
 	case elf.STT_FUNC, elf.STT_GNU_IFUNC:
-		s.functions = append(s.functions, Function{Name: y.Name, Addr: y.Value, Size: y.Size})
+		end := y.Value + y.Size
+		if section := f.Sections[y.Section]; y.Size == 0 {
+			end = section.Addr + section.Size
+		}
+		s.functions = append(s.functions, Function{Name: y.Name, Addr: y.Value, Size: y.Size, end: end})
 	case elf.STT_OBJECT:
 		if y.Size > 0 {
 			s.variables = append(s.variables, Variable{Name: y.Name, Addr: y.Value, Size: y.Size})
@@ -275,13 +281,13 @@ func declaration(e *dwarf.Entry, files []*dwarf.LineFile) Line {
 }
 
 // Function returns the function that contains an address. A function without a size, such as a
-// function in assembly code, extends to the next function.
+// function in assembly code, extends to the next function or to the end of its section.
 func (s *File) Function(addr uint64) (Function, bool) {
 	i, found := slices.BinarySearchFunc(s.functions, addr, func(f Function, a uint64) int { return cmp.Compare(f.Addr, a) })
 	if !found {
 		i--
 	}
-	if i < 0 || s.functions[i].Size > 0 && addr-s.functions[i].Addr >= s.functions[i].Size {
+	if i < 0 || addr >= s.functions[i].end {
 		return Function{}, false
 	}
 	return s.functions[i], true

@@ -102,6 +102,28 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+// TestFunctionWithoutSize checks that a function without a size ends with its section.
+func TestFunctionWithoutSize(t *testing.T) {
+	const assembly = `.section .first,"ax"; .type first,@function; first: nop; ret; .section .second,"ax"; nop; ret`
+	source := filepath.Join(t.TempDir(), "first.s")
+	if err := os.WriteFile(source, []byte(assembly+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(compileTestProgram(t, source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := function(t, f, "first")
+	for addr, want := range map[uint64]bool{first.Addr: true, first.Addr + 1: true, first.Addr + 2: false} {
+		if got, ok := f.Function(addr); ok != want || ok && got.Name != "first" {
+			t.Errorf("the function at first+%d is %q, %v; want %v", addr-first.Addr, got.Name, ok, want)
+		}
+	}
+	if got, ok := f.Function(f.High + 0x1000); ok || first.Size != 0 {
+		t.Errorf("the function after the end of the file is %+v, want none; size of first: %d, want 0", got, first.Size)
+	}
+}
+
 // TestStripped checks that a file without symbols and debugging information can be read.
 func TestStripped(t *testing.T) {
 	f, err := Open(compileTestProgram(t, "-O1", "-s"))
