@@ -17,10 +17,17 @@ type image struct {
 	file *symbols.File // the file's symbols, or nil if the file cannot be read
 	// address at which the file is loaded minus the address for which it was linked
 	loadBias uint64
+	isCopy   bool // whether the program mapped the code a second time
 }
 
 // fileAddress converts an address in the process to an address in the file.
 func (m *image) fileAddress(addr trace.Addr) uint64 { return addr - m.loadBias }
+
+// mapping is a range of addresses that contains code of one file.
+type mapping struct {
+	base, end trace.Addr
+	image     int // index of the file in the list "images"
+}
 
 // code describes the code of a recorded block.
 type code struct {
@@ -34,16 +41,18 @@ type code struct {
 
 // arrangement describes the program of a recording, and the new order of its blocks.
 type arrangement struct {
-	old    *trace.Program
-	images []image
-	code   []code   // the blocks in the new order
-	number []uint32 // the new block numbers, indexed by old block numbers
+	old      *trace.Program
+	images   []image
+	mappings []mapping
+	code     []code   // the blocks in the new order
+	number   []uint32 // the new block numbers, indexed by old block numbers
 }
 
 // arrange sorts the blocks by file, function and address. The blocks for the recorder's events come
 // first, and belong to the first module, which is the program's file.
 func arrange(p *trace.Program, program string, openSymbols func(path string) (*symbols.File, error)) *arrangement {
-	a := &arrangement{old: p, images: imagesOf(p, program, openSymbols), number: make([]uint32, len(p.Blocks))}
+	a := &arrangement{old: p, number: make([]uint32, len(p.Blocks))}
+	a.addImages(program, openSymbols)
 	for i := range p.Blocks {
 		a.code = append(a.code, a.codeOf(uint32(i)))
 	}
@@ -71,34 +80,76 @@ func compareCode(a, b code) int {
 	)
 }
 
-// imagesOf lists the files of code, starting with the program's file.
-func imagesOf(p *trace.Program, program string, openSymbols func(path string) (*symbols.File, error)) []image {
-	images := []image{{Module: trace.Module{Name: program}}}
-	for _, m := range p.Modules {
-		switch {
-		case m.Name == "":
-		case m.Name == program && images[0].End == 0:
-			images[0].Module = m
-		default:
-			images = append(images, image{Module: m})
+// addImages lists the files of code, starting with the program's file. In a recording, each module
+// is a mapping that contains code, and its options are the offset of the mapping in the file.
+func (a *arrangement) addImages(program string, openSymbols func(path string) (*symbols.File, error)) {
+	files := map[string]*symbols.File{}
+	open := func(path string) *symbols.File {
+		if _, tried := files[path]; !tried {
+			// The file may have been deleted since the run; the trace then contains only addresses.
+			files[path], _ = openSymbols(path)
+		}
+		return files[path]
+	}
+	a.images = []image{{Module: trace.Module{Name: program}, file: open(program)}}
+	for _, m := range a.old.Modules {
+		if m.Name != "" {
+			at := mapping{base: m.Base, end: m.End}
+			at.image = a.addImage(newImage(m, open(m.Name)), at)
+			a.mappings = append(a.mappings, at)
 		}
 	}
-	for i := range images {
-		m := &images[i]
-		file, err := openSymbols(m.Name)
-		if err != nil {
-			continue // the file may have been deleted since the run; the trace then contains only addresses
-		}
-		if m.file = file; file.Dynamic {
-			m.loadBias = m.Base - file.Low
-		}
-	}
-	return images
 }
 
-// imageAt returns the index of the file that was loaded at an address, or -1.
+// newImage returns the file of a mapping.
+func newImage(m trace.Module, file *symbols.File) image {
+	offset, _ := strconv.ParseUint(m.Options, 0, 64)
+	m.Options = ""
+	if file != nil {
+		if bias, ok := file.LoadBias(m.Base, m.End, offset); ok {
+			m.Base, m.End = bias+file.Low, bias+file.High
+			return image{Module: m, file: file, loadBias: bias}
+		}
+	}
+	// Most linkers place code at the same distance from the first byte in the file and in memory.
+	if offset <= m.Base {
+		m.Base -= offset
+	}
+	return image{Module: m, loadBias: m.Base}
+}
+
+// addImage adds the file of a mapping unless the list contains it, and returns its index.
+func (a *arrangement) addImage(m image, at mapping) int {
+	isCopy := false
+	for i := range a.images {
+		switch other := &a.images[i]; {
+		case other.Name != m.Name:
+		case other.End == 0: // the program's file, before its first mapping
+			*other = m
+			return i
+		case other.loadBias == m.loadBias:
+			other.End = max(other.End, at.end)
+			return i
+		default:
+			isCopy = true
+		}
+	}
+	if isCopy {
+		// V8 maps its built-in functions a second time, near the code that it compiles. The other
+		// parts of the file are not at this distance.
+		m.Base, m.End, m.isCopy = at.base, at.end, true
+	}
+	a.images = append(a.images, m)
+	return len(a.images) - 1
+}
+
+// imageAt returns the index of the file whose code is at an address, or -1.
 func (a *arrangement) imageAt(addr trace.Addr) int {
-	return slices.IndexFunc(a.images, func(m image) bool { return addr >= m.Base && addr < m.End })
+	i := slices.IndexFunc(a.mappings, func(m mapping) bool { return addr >= m.base && addr < m.end })
+	if i < 0 {
+		return -1
+	}
+	return a.mappings[i].image
 }
 
 // codeOf determines the file, the addresses and the function of a block.
@@ -158,6 +209,9 @@ func (a *arrangement) buildModules() (all []*trace.Program) {
 // buildModule builds the tables for the blocks of one image.
 func (a *arrangement) buildModule(m *image, blocks []code) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{m.Module}}
+	if m.isCopy {
+		p.Modules[0].Name += " (copy)"
+	}
 	for i, c := range blocks {
 		b := a.old.Blocks[c.old]
 		sites := a.old.Sites[b.FirstSite : b.FirstSite+b.Sites]
@@ -226,7 +280,7 @@ func (m *image) setLines(b *trace.Block, c code) {
 
 // addVariables adds the image's global variables to p, with their addresses in the process.
 func (m *image) addVariables(p *trace.Program) {
-	if m.file == nil || m.End == 0 {
+	if m.file == nil || m.End == 0 || m.isCopy {
 		return
 	}
 	for _, v := range m.file.Variables() {

@@ -198,6 +198,51 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestGapsBetweenSegments checks the names in a program whose segments are not adjacent in memory.
+func TestGapsBetweenSegments(t *testing.T) {
+	for _, kind := range []string{"-pie", "-no-pie"} {
+		t.Run(kind, func(t *testing.T) {
+			program := buildProgram(t, "sum", kind, "-Wl,-z,max-page-size=0x200000,-z,separate-code")
+			r := recordProgram(t, QEMU, "", program)
+			if got, want := r.referencesTo(t, "sum", "table"), expected([]string{"load"}, 4); !slices.Equal(got, want) {
+				t.Errorf("%d references of sum to table, want %d", len(got), len(want))
+			}
+			for _, row := range r.recordsOf("sum") {
+				if p := r.Sites[r.Site[row]].Place; r.Kind[row] == trace.Load && (filepath.Base(p.File) != "sum.c" || p.Line < 15 || p.Line > 21) {
+					t.Fatalf("a load of sum is at %+v, want lines 15 to 21 of sum.c", p)
+				}
+			}
+		})
+	}
+}
+
+// TestCodeMappedTwice checks that a second mapping of a part of a file has the names of that part.
+func TestCodeMappedTwice(t *testing.T) {
+	for _, kind := range []string{"-pie", "-no-pie"} {
+		t.Run(kind, func(t *testing.T) {
+			program := buildProgram(t, "copy", kind, "-Wl,-z,separate-code")
+			r := recordProgram(t, QEMU, "", program)
+			table := r.variableNamed(t, "table")
+			loads := map[string]int{}
+			for _, row := range r.recordsOf("total") {
+				if r.Kind[row] == trace.Load && r.Addr[row]-table.Addr < table.Bytes {
+					s := r.Sites[r.Site[row]]
+					if filepath.Base(s.Place.File) != "copy.c" || s.Place.Line != 14 {
+						t.Fatalf("a load of total is at %+v, want line 14 of copy.c", s.Place)
+					}
+					loads[r.Modules[r.Functions[r.Blocks[s.Block].Function].Module].Name]++
+				}
+			}
+			if r.Status != 3 || len(loads) != 2 || loads[program] != 1000 || loads[program+" (copy)"] != 1000 {
+				t.Errorf("status %d, loads of total by module: %v; want 1000 in %s and in the copy", r.Status, loads, program)
+			}
+			if n := len(slices.DeleteFunc(slices.Clone(r.Objects), func(o trace.Object) bool { return o.Name != "table" })); n != 1 {
+				t.Errorf("%d variables are named table, want 1", n)
+			}
+		})
+	}
+}
+
 // TestBlocks checks that every execution of a block is recorded.
 func TestBlocks(t *testing.T) {
 	r := recordProgram(t, QEMU, "", buildProgram(t, "sum"))

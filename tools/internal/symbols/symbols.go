@@ -48,6 +48,7 @@ type File struct {
 	// byte.
 	Low, High uint64
 
+	segments  []segment  // with code
 	functions []Function // ascending
 	variables []Variable // ascending
 	rows      []row      // ascending
@@ -56,6 +57,9 @@ type File struct {
 	file      *dwarf.LineFile // the file in the last call of fileNumber
 	number    uint32
 }
+
+// segment is a loaded segment with code.
+type segment struct{ addr, offset, size uint64 }
 
 // row is one row of a line table. It applies to all addresses up to the address of the next row. A
 // large program has millions of rows.
@@ -72,7 +76,7 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: lowestAddress(f), High: endAddress(f), files: []string{""}, numbers: map[string]uint32{}}
+	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: lowestAddress(f), High: endAddress(f), segments: codeSegments(f), files: []string{""}, numbers: map[string]uint32{}}
 	s.readSymbols(f)
 	debugFile := openDebugFile(f)
 	if debugFile != nil {
@@ -119,6 +123,28 @@ func endAddress(f *elf.File) (highest uint64) {
 		}
 	}
 	return highest
+}
+
+func codeSegments(f *elf.File) (all []segment) {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
+			all = append(all, segment{addr: p.Vaddr, offset: p.Off, size: p.Filesz})
+		}
+	}
+	return all
+}
+
+// LoadBias returns the difference between the addresses in the process and the link-time addresses
+// in a mapping of the file: its addresses in the process, and its offset in the file. The code in
+// the mapping determines the difference, because other segments may share a page of the file with
+// the code, or may be loaded elsewhere. LoadBias returns false if the mapping contains no code.
+func (s *File) LoadBias(base, end, offset uint64) (uint64, bool) {
+	for _, p := range s.segments {
+		if p.offset < offset+(end-base) && offset < p.offset+p.size {
+			return base - offset + p.offset - p.addr, true
+		}
+	}
+	return 0, false
 }
 
 // openDebugFile opens the separate file with the debugging information of f. It returns nil if this

@@ -124,6 +124,27 @@ func TestFunctionWithoutSize(t *testing.T) {
 	}
 }
 
+func TestLoadBias(t *testing.T) {
+	f, err := Open(compileTestProgram(t, "-pie", "-Wl,-z,max-page-size=0x200000,-z,separate-code"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := f.segments[0]
+	for name, c := range map[string]struct {
+		base, end, offset, want uint64
+		ok                      bool
+	}{
+		"only the code":     {0x7000_0020_0000, 0x7000_0020_1000, code.offset, 0x7000_0020_0000 - code.addr, true},
+		"the whole file":    {0x7000_0000_0000, 0x7000_0080_0000, 0, 0x7000_0000_0000, true},
+		"the first segment": {0x7000_0000_0000, 0x7000_0000_1000, 0, 0, false},
+		"the last segment":  {0x7000_0040_0000, 0x7000_0040_1000, 0x40_0000, 0, false},
+	} {
+		if got, ok := f.LoadBias(c.base, c.end, c.offset); got != c.want || ok != c.ok {
+			t.Errorf("%s: %x, %v; want %x, %v", name, got, ok, c.want, c.ok)
+		}
+	}
+}
+
 // TestStripped checks that a file without symbols and debugging information can be read.
 func TestStripped(t *testing.T) {
 	f, err := Open(compileTestProgram(t, "-O1", "-s"))

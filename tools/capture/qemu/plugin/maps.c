@@ -49,64 +49,57 @@ static void know(struct range r)
 // One line of /proc/self/maps: "base-end rwxp offset major:minor inode   path".
 struct mapping {
 	struct range at;
-	char *path; // "" if there is none
+	uint64_t offset; // in the file
+	char *path;      // "" if there is none
 };
 
 static bool parse(char *line, struct mapping *m)
 {
 	int path = 0;
-	if (sscanf(line, "%lx-%lx %*s %*x %*x:%*x %*u %n", &m->at.base, &m->at.end, &path) < 2 || path == 0)
+	if (sscanf(line, "%lx-%lx %*s %lx %*x:%*x %*u %n", &m->at.base, &m->at.end, &m->offset, &path) < 3 || path == 0)
 		return false;
 	m->path = line + path;
 	m->path[strcspn(m->path, "\n")] = 0;
 	return true;
 }
 
-// Finds the mapping at an address of the host: a single mapping, or all adjacent mappings of the
-// same file.
-static bool find(uint64_t host, struct range *found, char **path)
+// Finds the mapping at an address of the host. The path is in the line, which the caller frees.
+static bool find(uint64_t host, struct mapping *m, char **line)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	if (!maps)
 		return false;
-	char *line = 0;
 	size_t room = 0;
-	bool in = false;
-	struct mapping m;
-	while (getline(&line, &room, maps) > 0 && parse(line, &m)) {
-		bool same = m.path[0] == '/' && *path && strcmp(m.path, *path) == 0;
-		if (same) {
-			found->end = m.at.end;
-		} else if (in) {
-			break;
-		} else {
-			free(*path);
-			*path = strdup(m.path);
-			*found = m.at;
-		}
-		in = in || within(&m.at, host);
-	}
-	free(line);
+	bool found = false;
+	while (!found && getline(line, &room, maps) > 0 && parse(*line, m))
+		found = within(&m->at, host);
 	fclose(maps);
-	return in;
+	return found;
 }
 
-// A module without blocks, which are described separately.
-static void tell(const char *path, struct range r)
+// Writes a module without blocks, which are described separately. The options of the module are the
+// offset of the mapping in the file. Package arrange computes from it where the file was loaded.
+// That needs the program headers of the file: some linkers leave gaps between segments, and a
+// program may map a part of a file a second time.
+static void tell(const struct mapping *m)
 {
-	size_t length = strlen(path);
-	uint8_t *tables = malloc(length + 64), *to = tables;
+	size_t length = strlen(m->path);
+	uint8_t *tables = malloc(length + 96), *to = tables;
 	if (!tables)
 		return;
+	char offset[32];
+	size_t digits = (size_t)snprintf(offset, sizeof offset, "%#lx", m->offset);
 	*to++ = 0; // uncompressed
-	to = sg_uv(to, 2);
+	to = sg_uv(to, 3);
 	to = sg_uv(to, 0);
 	to = sg_uv(to, length);
-	memcpy(to, path, length);
-	to = sg_uv(to + length, 1); // name
-	to = sg_uv(to, 0);          // options
-	to = sg_uv(to, r.base);
-	to = sg_uv(to, r.end);
+	memcpy(to, m->path, length);
+	to = sg_uv(to + length, digits);
+	memcpy(to, offset, digits);
+	to = sg_uv(to + digits, 1); // name
+	to = sg_uv(to, 2);          // options
+	to = sg_uv(to, m->at.base);
+	to = sg_uv(to, m->at.end);
 	for (int i = 0; i < 5; i++) // uninstrumented, functions, blocks, objects, instructions
 		to = sg_uv(to, 0);
 	sg_file_module(sg_file, 0, 0, 0, tables, (size_t)(to - tables));
@@ -118,16 +111,16 @@ void sg_code_at(uint64_t pc, const void *host)
 	sg_acquire(&known.lock);
 	if (!is_known(pc)) {
 		uint64_t base = (uint64_t)(uintptr_t)host - pc; // difference between host addresses and the program's addresses
-		char *path = 0;
-		struct range r;
-		if (find((uint64_t)(uintptr_t)host, &r, &path)) {
-			r.base -= base;
-			r.end -= base;
-			know(r);
-			if (path[0] == '/')
-				tell(path, r);
+		char *line = 0;
+		struct mapping m;
+		if (find((uint64_t)(uintptr_t)host, &m, &line)) {
+			m.at.base -= base;
+			m.at.end -= base;
+			know(m.at);
+			if (m.path[0] == '/')
+				tell(&m);
 		}
-		free(path);
+		free(line);
 	}
 	sg_release(&known.lock);
 }
