@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// isOwn reports whether a file belongs to the user.
-func isOwn(info fs.FileInfo) bool {
+// IsOwn reports whether a file belongs to the user.
+func IsOwn(info fs.FileInfo) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(owner.Uid) == os.Getuid()
 }

@@ -2,6 +2,6 @@ package capture
 
 import "io/fs"
 
-// isOwn reports whether a file belongs to the user. On Windows, each user has a separate folder for
+// IsOwn reports whether a file belongs to the user. On Windows, each user has a separate folder for
 // temporary files.
-func isOwn(fs.FileInfo) bool { return true }
+func IsOwn(fs.FileInfo) bool { return true }

@@ -160,7 +160,7 @@ func isPrivateFolder(folder string) bool {
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
 		return false
 	}
-	return isOwn(info)
+	return IsOwn(info)
 }
 
 func eachSource(do func(name string, text []byte) error) error {

@@ -23,6 +23,8 @@ import (
 type Run struct {
 	Program string       // path of the program's file
 	Facts   []trace.Fact // facts that the trace lists before the facts in the recording
+	// names of the code that the program generated while it ran; nil: unknown
+	Generated *symbols.File
 	// how the run ended; used if the recording lacks this fact because the recorder was killed
 	End    sgt.End
 	Status uint64 // exit status
@@ -51,7 +53,7 @@ func Finish(out io.Writer, recorded io.ReaderAt, size int64, run Run, openSymbol
 	}
 	end.Status = run.Status
 	program := r.Header.Program
-	a := arrange(program, run.Program, openSymbols)
+	a := arrange(program, &run, openSymbols)
 	s := Summary{End: end}
 	w := sgt.NewWriter(out, 64, append(run.Facts, r.Header.Capture...))
 	for i, p := range a.buildModules() {

@@ -43,6 +43,7 @@ type code struct {
 type arrangement struct {
 	old      *trace.Program
 	images   []image
+	fileless image // the code that belongs to no file
 	mappings []mapping
 	code     []code   // the blocks in the new order
 	number   []uint32 // the new block numbers, indexed by old block numbers
@@ -50,9 +51,10 @@ type arrangement struct {
 
 // arrange sorts the blocks by file, function and address. The blocks for the recorder's events come
 // first, and belong to the first module, which is the program's file.
-func arrange(p *trace.Program, program string, openSymbols func(path string) (*symbols.File, error)) *arrangement {
+func arrange(p *trace.Program, run *Run, openSymbols func(path string) (*symbols.File, error)) *arrangement {
 	a := &arrangement{old: p, number: make([]uint32, len(p.Blocks))}
-	a.addImages(program, openSymbols)
+	a.fileless = image{Module: trace.Module{Name: "code that belongs to no file"}, file: run.Generated}
+	a.addImages(run.Program, openSymbols)
 	for i := range p.Blocks {
 		a.code = append(a.code, a.codeOf(uint32(i)))
 	}
@@ -166,11 +168,13 @@ func (a *arrangement) codeOf(number uint32) code {
 		c.isEvent = true
 		return c
 	}
+	m := &a.fileless
 	if c.image = a.imageAt(c.first); c.image >= 0 {
-		if m := &a.images[c.image]; m.file != nil {
-			if f, ok := m.file.Function(m.fileAddress(c.first)); ok {
-				c.function = f.Addr
-			}
+		m = &a.images[c.image]
+	}
+	if m.file != nil {
+		if f, ok := m.file.Function(m.fileAddress(c.first)); ok {
+			c.function = f.Addr
 		}
 	}
 	return c
@@ -201,7 +205,7 @@ func (a *arrangement) buildModules() (all []*trace.Program) {
 		rest = rest[own:]
 	}
 	if len(rest) > 0 {
-		all = append(all, a.buildModule(&image{Module: trace.Module{Name: "code that belongs to no file"}}, rest))
+		all = append(all, a.buildModule(&a.fileless, rest))
 	}
 	return all
 }
@@ -239,13 +243,14 @@ func (a *arrangement) buildModule(m *image, blocks []code) *trace.Program {
 // already the last function in p.
 func (m *image) addFunction(p *trace.Program, c code, block uint32) uint32 {
 	f, _ := m.file.Function(c.function)
-	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name {
+	opening, _ := m.file.Opening(f.Addr)
+	place := placeOf(opening)
+	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name && p.Functions[n-1].Place == place {
 		p.Functions[n-1].Blocks++
 		return uint32(n - 1)
 	}
-	opening, _ := m.file.Opening(f.Addr)
 	p.Functions = append(p.Functions, trace.Function{
-		Name: f.Name, Place: placeOf(opening), First: block, Blocks: 1, Outline: isOutline(f.Name),
+		Name: f.Name, Place: place, First: block, Blocks: 1, Outline: isOutline(f.Name),
 	})
 	return uint32(len(p.Functions) - 1)
 }

@@ -18,11 +18,13 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/tools/capture"
 	"github.com/stackglass/stackglass/tools/capture/arrange"
 	"github.com/stackglass/stackglass/tools/capture/qemu"
 	"github.com/stackglass/stackglass/tools/internal/symbols"
@@ -128,6 +130,7 @@ func chooseTracer(machine elf.Machine, wanted string) (tracer, emulator string, 
 // underQEMU records the program to a temporary file next to the trace, and then converts that file
 // to the trace.
 func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o Options) (Result, error) {
+	start := time.Now()
 	plugin, err := qemu.Plugin(ctx, emulator)
 	if err != nil {
 		return Result{}, err
@@ -135,7 +138,8 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	dir, base := filepath.Split(o.Output)
 	recording := filepath.Join(dir, "."+base+"."+strconv.Itoa(os.Getpid())+".recording")
 	defer os.Remove(recording)
-	status, how, err := runCommand(qemu.Command(emulator, plugin, recording, o.MostBytes, p.name, p.file, p.args), o, nil)
+	cmd := qemu.Command(emulator, plugin, recording, o.MostBytes, p.name, p.file, p.args)
+	status, how, err := runCommand(cmd, o, nil)
 	if err != nil {
 		return Result{Status: status}, err
 	}
@@ -154,10 +158,29 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 			trace.Fact{Name: "included", Value: "the program's own code and all libraries, starting with the loader"},
 			trace.Fact{Name: "left out", Value: "instruction fetches, accesses by the kernel, child processes"},
 			trace.Fact{Name: "sizes of accesses", Value: "as executed by the emulator: an access of 16 bytes is two accesses of 8 bytes"}),
-		End:    sgt.End{How: how, Status: uint64(status)},
-		Status: uint64(status),
+		Generated: readPerfMap(cmd.Process.Pid, start),
+		End:       sgt.End{How: how, Status: uint64(status)},
+		Status:    uint64(status),
 	}, symbols.Open)
 	return Result{Summary: s, Status: status}, err
+}
+
+// readPerfMap reads the names of the code that a process generated. It returns nil if the process
+// has written no perf map. The file of an earlier process with the same number is ignored, and so is
+// the file of another user.
+func readPerfMap(pid int, start time.Time) *symbols.File {
+	const mostBytes = 1 << 30
+	path := "/tmp/perf-" + strconv.Itoa(pid) + ".map"
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.ModTime().Before(start) || !capture.IsOwn(info) {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	return symbols.ReadPerfMap(io.LimitReader(f, mostBytes))
 }
 
 // runCommand runs a command with the standard streams of this process, forwards signals to it, and

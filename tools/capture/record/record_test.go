@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
@@ -240,6 +242,42 @@ func TestCodeMappedTwice(t *testing.T) {
 				t.Errorf("%d variables are named table, want 1", n)
 			}
 		})
+	}
+}
+
+// TestGeneratedCode checks that code that a program generates has the names in its perf map.
+func TestGeneratedCode(t *testing.T) {
+	r := recordProgram(t, QEMU, "", buildProgram(t, "generated"))
+	perfMap := strings.TrimSpace(r.stdout)
+	defer os.Remove(perfMap)
+	table := r.variableNamed(t, "table")
+	loads := map[string]int{}
+	for row := range r.Addr {
+		if r.Kind[row] == trace.Load && r.Addr[row]-table.Addr < table.Bytes {
+			s := r.Sites[r.Site[row]]
+			loads[r.functionOf(row)+" in "+s.Place.File]++
+			if s.Place.Line != 0 {
+				t.Fatalf("a load of generated code is at %+v, want no line", s.Place)
+			}
+		}
+	}
+	if want := map[string]int{"mul in /home/me/a.js": 1000, "int A.get(int[], int) in ": 1000, " in ": 1000}; !maps.Equal(loads, want) {
+		t.Errorf("loads by function: %v, want %v", loads, want)
+	}
+	for _, f := range r.Functions {
+		if want := (trace.Place{File: "/home/me/a.js", Line: 2, Column: 14}); f.Name == "mul" && f.Place != want {
+			t.Errorf("function mul is at %+v, want %+v", f.Place, want)
+		}
+	}
+	pid, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(perfMap, "/tmp/perf-"), ".map"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if readPerfMap(pid, time.Now().Add(-time.Hour)) == nil {
+		t.Error("the perf map was not read again")
+	}
+	if readPerfMap(pid, time.Now().Add(time.Hour)) != nil {
+		t.Error("the perf map of an earlier process was read")
 	}
 }
 

@@ -1,5 +1,6 @@
 // Package symbols reads the symbols of ELF files: functions from the symbol tables, source lines
-// from DWARF line tables, and variables with fixed addresses.
+// from DWARF line tables, and variables with fixed addresses. It also reads perf maps, which name
+// code that a program generated while it ran.
 //
 // Symbols or debugging information may be absent. Debugging information that a distribution stores
 // in separate files is found in /usr/lib/debug by the file's build ID.
@@ -276,13 +277,18 @@ func (s *File) fileNumber(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number
 	}
-	n, known := s.numbers[file.Name]
+	s.file, s.number = file, s.numberOf(file.Name)
+	return s.number
+}
+
+// numberOf returns the index of a source file in s.files.
+func (s *File) numberOf(name string) uint32 {
+	n, known := s.numbers[name]
 	if !known {
 		n = uint32(len(s.files))
-		s.files = append(s.files, file.Name)
-		s.numbers[file.Name] = n
+		s.files = append(s.files, name)
+		s.numbers[name] = n
 	}
-	s.file, s.number = file, n
 	return n
 }
 
@@ -365,7 +371,7 @@ func (s *File) Lines(first, last uint64) (file string, low, high int) {
 	}
 	low, high = at.Line, at.Line
 	for i := s.firstRow(first); i < len(s.rows) && s.rows[i].addr <= last; i++ {
-		if r := s.rows[i]; s.files[r.file] == at.File {
+		if r := s.rows[i]; s.files[r.file] == at.File && r.line > 0 {
 			low, high = min(low, int(r.line)), max(high, int(r.line))
 		}
 	}
