@@ -17,8 +17,21 @@ func Rehearse(build func(vugu.Builder)) []func() {
 	a := &App{Screen: state.Screen{Open: "rehearsal"}, result: &Result{Key: "rehearsal", Profile: &profile.Profile{}}}
 	root := NewRoot(a)
 	var data []byte
-	steps := []func(){
-		func() { data = walkProfile() },
+	runner, err := analysis.NewRunner(analysis.Spec{}, &walk{})
+	if err != nil {
+		return nil
+	}
+	var steps []func()
+	for range walkRows / stepRows {
+		steps = append(steps, func() {
+			for range stepRows {
+				_ = runner.Step()
+			}
+		})
+	}
+	steps = append(steps,
+		func() { a.result.Profile = runner.Profile(profile.State{}) },
+		func() { data = a.result.Profile.Encode() },
 		func() {
 			if p, err := profile.Decode(data); err == nil {
 				a.result.Profile = p
@@ -26,7 +39,7 @@ func Rehearse(build func(vugu.Builder)) []func() {
 		},
 		func() { a.result.show(0) },
 		func() { a.Findings() },
-	}
+	)
 	chart := func(id string, draw func(*state.View) *state.Chart) func() {
 		return func() {
 			if v := a.result.View; v != nil {
@@ -53,26 +66,19 @@ func Rehearse(build func(vugu.Builder)) []func() {
 	return steps
 }
 
-// walkProfile returns the encoded profile of a walk. The profile has many distinct stack distances
-// and a few windows.
-func walkProfile() []byte {
-	runner, err := analysis.NewRunner(analysis.Spec{}, &walk{})
-	for err == nil {
-		err = runner.Step()
-	}
-	if err != io.EOF {
-		return nil
-	}
-	return runner.Profile(profile.State{}).Encode()
-}
+const (
+	walkRows = 100 // number of batches of a walk
+	stepRows = 10  // number of batches in each step of [Rehearse]
+)
 
 // walk is a trace whose batches alternate between kinds of references. Each batch accesses one
-// more line than the batch before it.
+// more line than the batch before it. The profile of a walk has many distinct stack distances and
+// a few windows.
 type walk struct{ row int }
 
 func (w *walk) Next(b *trace.Batch) error {
 	b.Reset()
-	if w.row == 100 {
+	if w.row == walkRows {
 		return io.EOF
 	}
 	w.row++
