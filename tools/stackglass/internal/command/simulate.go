@@ -133,11 +133,15 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(counted.Instructions, func(l simulate.Level) bool { return l.Run.Accesses() > 0 }) {
-		counted.Instructions = nil // instruction caches are omitted, because the trace has no instruction fetches
+	idle, reason := s.idleCaches(h, l)
+	if idle != "" {
+		counted.Instructions, s.translated.Instructions = nil, nil
 	}
 	measured := measuredOf(h, l, counted)
 	d := &report.Document{Schema: "stackglass.simulate", Version: 1, Input: l.facts(0)}
+	if idle != "" && s.isPreset() {
+		d.Input = append(d.Input, report.Fact{Key: "not_simulated", Label: "not simulated", Value: report.TextOf(idle + " (" + reason + ")")})
+	}
 	d.Tables = answers.Predicted(h, measured)
 	levels := slices.Concat(counted.Instructions, counted.Levels)
 	addInstructions(&d.Tables[0], counted)
@@ -162,6 +166,9 @@ func (a *app) runSimulate(s *simulation, name string) error {
 		}
 	}
 	d.Warnings = simulatedDoubts(h, s, l, counted)
+	if idle != "" && !s.isPreset() {
+		d.Warnings = append(d.Warnings, s.idleWarning(l, idle, reason))
+	}
 	for _, doubt := range h.SizeDoubts() {
 		d.Warnings = append(d.Warnings, string(doubt))
 	}
@@ -275,31 +282,6 @@ func measuredOf(h hierarchy.Hierarchy, l *loadedFile, r simulate.Result) hierarc
 	p := hierarchy.Measured(h, counted, &l.Profile.Totals)
 	p.MemoryBytes, p.References = float64(r.Memory.BytesRead), r.References
 	return p
-}
-
-// simulatedDoubts returns warnings about the hierarchy and the placement of threads.
-func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *loadedFile, r simulate.Result) (list []string) {
-	if h.About != "" {
-		list = append(list, h.Name+": "+h.About)
-	}
-	if r.Folded > 0 {
-		list = append(list, l.name+": there are more threads than the maximum of "+strconv.Itoa(simulate.MaxCores)+" cores; "+
-			"the remaining "+plural(uint64(r.Folded), "thread")+" are assigned to the cores round-robin; to choose which threads share a core, use --cores")
-	}
-	if usesStrides(h) && !s.instructions {
-		list = append(list, l.name+": the trace does not record which instruction made each reference, so stride prefetchers treat all references as references of one instruction")
-	}
-	if text := hierarchy.OrderDoubt(l.Profile); text != "" {
-		list = append(list, string(text))
-	}
-	if s.r.cores == "" {
-		var cores [][]uint32
-		for _, c := range r.Cores {
-			cores = append(cores, c.Threads)
-		}
-		list = append(list, sharersDoubts(h, cores)...)
-	}
-	return list
 }
 
 // lineSizes returns the line sizes for the analyses that run in the same pass. It omits line sizes

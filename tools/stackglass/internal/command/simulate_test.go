@@ -21,6 +21,7 @@ func init() {
 		"simulate demo:array-list --cache L1=2KiB,4,random,write-through,no-allocate --seed 3 --limit 20000 --format csv",
 		"simulate testdata/threads.sgt --cache L1=1KiB,2 --cache L2=4KiB,4,128 --fail-if L2.misses>8 --format md",
 		"simulate testdata/multiply.sgp --cache L1=1KiB,2",
+		"simulate demo:matmul-naive --hierarchy ryzen-9950x --format json",
 		"help validate",
 		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,inclusive",
 		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format json --fail-if L2.difference>0.01",
@@ -185,5 +186,36 @@ func TestSimulateFeatures(t *testing.T) {
 	}
 	if got := stackglass("simulate", "demo:matmul-naive", "--cache", "L1=2KiB,4", "--pages", "2MiB"); got.code != 2 || !strings.Contains(got.stderr, "needs a hierarchy with TLBs") {
 		t.Errorf("exit code %d, stderr %s, want an error", got.code, got.stderr)
+	}
+}
+
+// TestInstructionCachesWithoutFetches checks that instruction caches and instruction TLBs never
+// disappear from the answer silently. Caches that the user lists cause a warning. The instruction
+// cache of a preset is listed among the facts.
+func TestInstructionCachesWithoutFetches(t *testing.T) {
+	inFolder(t, map[string]string{"data.din": "0 1000\n1 2000\n", "all.din": "2 400\n0 1000\n", "small.txt": "L1I=1KiB,2,instructions\nL1D=1KiB,2\n"})
+	const none, record = "because the trace has no instruction fetches", "stackglass trace --with valgrind"
+	for line, words := range map[string][]string{
+		"data.din --cache L1I=1KiB,2,instructions --cache L1D=1KiB,2":                                                              {"not simulated: L1I, " + none, record},
+		"data.din --cache L1I=1KiB,2,instructions --cache L1D=1KiB,2 --cache ITLB=4,full,tlb,instructions --cache DTLB=4,full,tlb": {"not simulated: L1I, ITLB, " + none, record},
+		"data.din --cache L1D=1KiB,2 --cache ITLB=4,full,tlb,instructions --cache DTLB=4,full,tlb":                                 {"not simulated: ITLB, " + none, record},
+		"data.din --hierarchy small.txt":                                               {"not simulated: L1I, " + none, record},
+		"data.din --I1 1024,2,64 --D1 1024,2,64 --LL 4096,4,64":                        {"not simulated: I1, " + none, record},
+		"all.din --cache L1I=1KiB,2,instructions --cache L1D=1KiB,2 --kinds data":      {"not simulated: L1I, because --kinds excludes instruction fetches"},
+		"all.din --cache L1I=1KiB,2,instructions --cache L1D=1KiB,2 --skip 1":          {"not simulated: L1I, because the selected part of the trace has no instruction fetches", record},
+		"all.din --cache L1I=1KiB,2,instructions --cache L1D=1KiB,2":                   nil,
+		"all.din --cache L1I=1KiB,2,instructions --cache L1D=1KiB,2 --cache L2=4KiB,2": nil,
+		"data.din --hierarchy i7-6700":                                                 nil,
+	} {
+		expectExit(t, stackglass(append([]string{"simulate"}, strings.Fields(line)...)...), exitOK, words...)
+	}
+	got := stackglass("simulate", "data.din", "--hierarchy", "i7-6700")
+	if !strings.Contains(got.stdout, "not simulated  L1I (the trace has no instruction fetches)") || strings.Contains(got.stdout, "ITLB") {
+		t.Errorf("a preset without instruction fetches:\n%s", got.stdout)
+	}
+	got = stackglass("simulate", "data.din", "--cache", "L1I=1KiB,2,instructions", "--cache", "L1D=1KiB,2", "--format", "json")
+	var document struct{ Warnings []string }
+	if err := json.Unmarshal([]byte(got.stdout), &document); err != nil || len(document.Warnings) != 1 || !strings.Contains(document.Warnings[0], "not simulated: L1I") {
+		t.Errorf("JSON: %v, warnings %q, want one", err, document.Warnings)
 	}
 }
