@@ -60,9 +60,26 @@ func TestWarmupShare(t *testing.T) {
 	if err == nil {
 		err = s.Consume(b)
 	}
-	if r := s.Result(); err != nil || r.References != 6 || r.Levels[0].Run.Misses() != 4 {
+	if r := s.Result(); err != nil || r.References != 6 || r.Levels[0].Run.Misses() != 4 || r.WarmingUp {
 		t.Errorf("the result is %+v, %v; want 6 references and 4 misses after the first 4 references", r, err)
 	}
+}
+
+// If the trace ends before the warm-up, the result says so and contains the counts of the whole
+// trace.
+func TestWarmupNeverEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, b := drawHierarchy(t), drawBatch(t)
+		n := uint64(b.Len())
+		whole := consume(t, h, Options{}, b)
+		got := consume(t, h, Options{Warmup: n + rapid.Uint64Range(0, 1).Draw(t, "additional references"), Limit: 3}, b)
+		if want := whole.References; got.WarmingUp && (got.References != want || got.Levels[0].Run != whole.Levels[0].Run) {
+			t.Fatalf("%d references, %+v, want the counts of the whole trace: %d references, %+v", got.References, got.Levels[0].Run, want, whole.Levels[0].Run)
+		}
+		if !got.WarmingUp && got.References > 0 || whole.WarmingUp {
+			t.Fatalf("%d references are counted after a warm-up of %d references", got.References, n)
+		}
+	})
 }
 
 // After each flush, the caches are empty, so the misses equal the misses of separate runs.

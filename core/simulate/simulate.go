@@ -199,6 +199,10 @@ type Result struct {
 	Folded     int    // number of threads that share a core because there are more than [MaxCores] threads
 	References uint64 // number of references in the trace
 	Split      uint64 // number of references that touch several lines of the first level
+
+	// WarmingUp means that the trace ended before the warm-up. The counts are then the counts of the
+	// whole trace, as in drcachesim.
+	WarmingUp bool
 }
 
 // Level contains the counts of the caches of one level, during the run and the flush.
@@ -294,7 +298,8 @@ type Options struct {
 
 	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the share
 	// of the last level's lines that must have been filled before counting begins. Limit, if not 0, is
-	// the maximum number of counted references. All references after the limit are ignored.
+	// the maximum number of counted references. All references after the limit are ignored. If the
+	// warm-up never ends, Result.WarmingUp is set.
 	Warmup      uint64
 	WarmupShare float64
 	Limit       uint64
@@ -587,7 +592,7 @@ const writes = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrit
 
 // Result returns the counts so far.
 func (s *Simulator) Result() Result {
-	r := Result{Memory: s.memory, References: s.references, Split: s.split, Folded: s.folded}
+	r := Result{Memory: s.memory, References: s.references, Split: s.split, Folded: s.folded, WarmingUp: !s.warm}
 	for _, c := range s.cores {
 		r.Cores = append(r.Cores, Core{slices.Sorted(slices.Values(c.threads))})
 	}

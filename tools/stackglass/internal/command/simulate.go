@@ -29,6 +29,7 @@ type simulation struct {
 	protocol       string
 	pages          string
 	warmup         uint64
+	warmupShare    float64 // share of the last level that must be filled before counting begins
 	causes, bound  bool
 	i1, d1, ll     string // the options --I1, --D1 and --LL, as in Cachegrind
 	translated     simulate.Result
@@ -203,9 +204,10 @@ func (a *app) simulateAndAnalyze(s *simulation, name string, h hierarchy.Hierarc
 	options := simulate.OptionsOf(&h)
 	options.Seed, options.Cores, options.MemoryBytes = s.seed, o.Spec.Cores, o.MemoryBytes
 	options.Causes, options.Bound = options.Causes || s.causes, s.bound
-	if options.Warmup == 0 {
-		options.Warmup = s.warmup
+	if s.r.firstSet("warmup") != "" {
+		options.Warmup, options.WarmupShare = s.warmup, 0
 	}
+	s.warmup, s.warmupShare = options.Warmup, options.WarmupShare
 	if s.r.firstSet("protocol") != "" || options.Protocol != simulate.Incoherent {
 		options.Protocol = protocol
 	}

@@ -219,3 +219,29 @@ func TestInstructionCachesWithoutFetches(t *testing.T) {
 		t.Errorf("JSON: %v, warnings %q, want one", err, document.Warnings)
 	}
 }
+
+// TestWarmupThatNeverEnds checks that the answer contains a warning if no reference follows the
+// warm-up. With --warmup, the warm-up of a configuration file is ignored.
+func TestWarmupThatNeverEnds(t *testing.T) {
+	const caches = "L1I { type instruction core 0 size 1K assoc 2 parent LL }\nL1D { type data core 0 size 1K assoc 2 parent LL }\nLL { size 4K assoc 4 }\n"
+	inFolder(t, map[string]string{
+		"a.din":     "0 1000\n1 2000\n2 400\n0 1000\n",
+		"share.txt": "num_cores 1\nwarmup_fraction 0.5\nsim_refs 20000\n" + caches, "count.txt": "num_cores 1\nwarmup_refs 5\n" + caches, "equal.txt": "num_cores 1\nwarmup_refs 4\n" + caches, "less.txt": "num_cores 1\nwarmup_refs 3\n" + caches,
+	})
+	for line, words := range map[string][]string{
+		"--hierarchy share.txt":            {"a.din: the warm-up did not end: it ends when 50% of 64 lines of LL are filled, but the trace fills only 3 lines", "include all references", "--warmup N"},
+		"--hierarchy count.txt":            {"a.din: the warm-up did not end: the simulation ended after 4 references", "include all references"},
+		"--hierarchy equal.txt":            {"the warm-up ends with the last reference, so no reference is counted"},
+		"--hierarchy less.txt":             nil,
+		"--hierarchy share.txt --warmup 2": nil,
+		"--cache L1=1KiB,2 --warmup 2":     nil,
+		"--cache L1=1KiB,2 --warmup 9":     {"a.din: the warm-up did not end: the simulation ended after 3 references"},
+		"--cache L1=1KiB,2 --warmup 3":     {"the warm-up ends with the last reference, so no reference is counted"},
+	} {
+		expectExit(t, stackglass(append([]string{"simulate", "a.din"}, strings.Fields(line)...)...), exitOK, words...)
+	}
+	got := levelsOf(t, "simulate a.din --hierarchy share.txt --warmup 2 --format csv")
+	if got[0]["accesses"] != "1" || got[1]["accesses"] != "1" {
+		t.Errorf("after a warm-up of 2 references: %v, want one access to each first-level cache", got)
+	}
+}

@@ -22,6 +22,9 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *loadedFile, r simu
 	if usesStrides(h) && !s.instructions {
 		list = append(list, l.name+": the trace does not record which instruction made each reference, so stride prefetchers treat all references as references of one instruction")
 	}
+	if text := s.warmupWarning(r); text != "" {
+		list = append(list, l.name+": "+text)
+	}
 	if text := hierarchy.OrderDoubt(l.Profile); text != "" {
 		list = append(list, string(text))
 	}
@@ -70,4 +73,21 @@ func (s *simulation) idleWarning(l *loadedFile, names, reason string) string {
 func (s *simulation) isPreset() bool {
 	_, err := hierarchy.Preset(s.named)
 	return s.named != "" && err == nil
+}
+
+// warmupWarning returns a warning if no reference follows the warm-up, or "".
+func (s *simulation) warmupWarning(r simulate.Result) string {
+	switch last := len(r.Levels) - 1; {
+	case r.WarmingUp && s.warmupShare > 0:
+		l := &r.Levels[last]
+		return "the warm-up did not end: it ends when " + strconv.FormatFloat(100*s.warmupShare, 'g', -1, 64) + "% of " +
+			plural(l.Cache.Lines()*uint64(l.Caches), "line") + " of " + l.Cache.Name + " are filled, but the trace fills only " + plural(l.Resident, "line") +
+			"; the counts therefore include all references; to end the warm-up earlier, use --warmup N"
+	case r.WarmingUp:
+		return "the warm-up did not end: the simulation ended after " + plural(r.References, "reference") +
+			"; the counts therefore include all references; to end the warm-up earlier, use --warmup with a smaller number"
+	case r.References == 0 && s.warmup > 0:
+		return "the warm-up ends with the last reference, so no reference is counted; to end the warm-up earlier, use --warmup with a smaller number"
+	}
+	return ""
 }
