@@ -47,10 +47,25 @@
 //     Cachegrind and drcachesim.
 //   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts. If
 //     a demand access hits in an exclusive level, the line and its modified data move to the level
-//     above. Data that is written through, or written back at the end of the trace, bypasses
-//     exclusive levels. An exclusive level must have the same line size as the level above.
+//     above. A small, fully associative, exclusive level is therefore a victim cache (Jouppi,
+//     Improving Direct-Mapped Cache Performance, ISCA 1990). Data that is written through, or written
+//     back at the end of the trace, bypasses exclusive levels that do not contain the line. An
+//     exclusive level must have the same line size as the level above.
 //
 // The inclusion policy of the first level is ignored.
+//
+// A dirty victim can also be present in the level below:
+//
+//   - An inclusive or non-inclusive level usually contains a copy, which was inserted together with
+//     the line of the level above. The write-back hits and updates this copy. The copy becomes dirty,
+//     and the most recently used line of its set. Nothing is fetched, inserted or evicted.
+//   - If the non-inclusive level has already evicted its copy, the write-back inserts the line. If
+//     the levels below are exclusive, they may contain the evicted copy, which is outdated. This copy
+//     is removed, and counts as a line that moved up (Given).
+//   - An exclusive level can contain the line if it serves several caches, and another of these
+//     caches has evicted a copy. The victim hits, updates this copy, and makes it dirty and the most
+//     recently used line of its set. A clean victim that hits only makes the copy the most recently
+//     used line.
 //
 // # Sets and replacement
 //
