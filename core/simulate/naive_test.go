@@ -61,7 +61,8 @@ type naiveLevel struct {
 	seen                 map[uint64]bool   // the sub-blocks or lines that have been accessed
 	demands              []uint64          // the lines of all demand accesses, in order
 	used, emptied        map[[2]uint64]int // keyed by set and way: the time of the last use, and the time of the last removal
-	draw                 *rand.Rand
+	draw                 *rand.Rand        // selects victims
+	drops                *rand.Rand        // selects the prefetches that are dropped
 	counts               *Counts
 	by                   map[int]*Counts // the counts of each core
 }
@@ -123,7 +124,8 @@ func newNaiveLevel(c hierarchy.Cache, i, first, end int, seed uint64) *naiveLeve
 	l.counts = l.by[first]
 	l.sets = c.Lines() / l.ways
 	l.inclusive, l.exclusive = i > 0 && c.Inclusion == hierarchy.Inclusive, i > 0 && c.Inclusion == hierarchy.Exclusive
-	l.draw = rand.New(rand.NewPCG(seed+uint64(i)+uint64(first/(end-first))<<32, 0))
+	seed += uint64(i) + uint64(first/(end-first))<<32
+	l.draw, l.drops = rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))
 	return l
 }
 

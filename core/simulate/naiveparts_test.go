@@ -151,6 +151,10 @@ func (n *naive) waits(i int) bool {
 
 func (n *naive) prefetch(i int, a, unit uint64) {
 	l := n.levels[i]
+	if l.Prefetch.Drop > 0 && l.drops.Uint64N(100) < uint64(l.Prefetch.Drop) {
+		l.counts.Prefetch.Dropped++
+		return
+	}
 	n.notifyOtherCores(i, a/l.lineSize()*l.lineSize(), false)
 	if l.SubBlockBytes > 0 {
 		n.accessParts(i, request{prefetch: true}, a/unit*unit, unit, nil)

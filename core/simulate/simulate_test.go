@@ -70,7 +70,10 @@ func drawFeatures(t *rapid.T, h *hierarchy.Hierarchy, subBlocks bool) {
 		}
 		c := h.Levels[i]
 		c.Name += "I"
-		c.Replacement = hierarchy.Replacement(rapid.SampledFrom([]int{0, 2, 3, 6}).Draw(t, "replacement"))
+		c.Replacement = hierarchy.Replacement(rapid.IntRange(0, len(hierarchy.Replacements())-1).Draw(t, "replacement"))
+		if ways := c.Lines() / c.Sets(); c.Replacement == hierarchy.TreePLRU && ways&(ways-1) != 0 {
+			c.Replacement = hierarchy.LRU
+		}
 		c.Prefetch = hierarchy.Prefetch{}
 		if i == 0 || c.Inclusion != hierarchy.Exclusive {
 			c.Prefetch = drawPrefetch(t, c.SubBlockBytes > 0)
@@ -90,6 +93,7 @@ func drawPrefetch(t *rapid.T, parted bool) (p hierarchy.Prefetch) {
 	p.Kind = hierarchy.PrefetchKind(rapid.IntRange(1, int(last)).Draw(t, "prefetcher"))
 	p.Degree = rapid.SampledFrom([]uint32{0, 0, 2, 5}).Draw(t, "degree")
 	p.Distance = rapid.SampledFrom([]uint32{0, 0, 3}).Draw(t, "distance")
+	p.Drop = rapid.SampledFrom([]uint8{0, 0, 30, 100}).Draw(t, "drop")
 	p.Reads = rapid.Bool().Draw(t, "reads")
 	p.Chained = rapid.Bool().Draw(t, "chained")
 	return p
