@@ -82,10 +82,11 @@ func newRunner(spec Spec, r trace.Reader) *Runner {
 // function consume is called for each batch, after all analyses, and receives the references.
 func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
-// BesideSites is like Beside, but the consumer also receives the sites of the references, and a
-// function that returns the code that the trace's tables have described so far.
+// BesideSites is like Beside, but the consumer also receives the sites of the references, the
+// addresses of their instructions, and a function that returns the code that the trace's tables have
+// described so far.
 func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trace.Batch) error) {
-	r.beside, r.references.sites = make(r.program), true
+	r.beside, r.references.sites, r.references.pcs = make(r.program), true, true
 }
 
 // Step analyses one batch. Each step is short: if the references of a batch touch very many bytes,

@@ -245,3 +245,26 @@ func TestWarmupThatNeverEnds(t *testing.T) {
 		t.Errorf("after a warm-up of 2 references: %v, want one access to each first-level cache", got)
 	}
 }
+
+// TestStrideByInstructionAddress checks that stride prefetchers know each reference's instruction if
+// the trace contains addresses of instructions, but no sites. Two instructions with different
+// strides access alternate lines, so a prefetcher that cannot distinguish them prefetches nothing.
+func TestStrideByInstructionAddress(t *testing.T) {
+	text := strings.Builder{}
+	text.WriteString("addr,rw,size,pc\n")
+	for i := range 50 {
+		text.WriteString(strconv.Itoa(64*i) + ",r,4,4096\n" + strconv.Itoa(1<<20+128*i) + ",r,4,4100\n")
+	}
+	inFolder(t, map[string]string{"a.csv": text.String()})
+	got := stackglass("simulate", "a.csv", "--cache", "L1=2KiB,4,prefetch=stride", "--format", "json")
+	var document struct {
+		Prefetch []struct{ Useful int }
+		Warnings []string
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &document); err != nil || got.code != 0 {
+		t.Fatalf("exit %d, %v: %s", got.code, err, got.stderr)
+	}
+	if len(document.Prefetch) != 1 || document.Prefetch[0].Useful < 90 || len(document.Warnings) > 0 {
+		t.Errorf("%+v, want at least 90 useful prefetches and no warning", document)
+	}
+}

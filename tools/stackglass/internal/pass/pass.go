@@ -50,7 +50,8 @@ type Options struct {
 	// part of checkpoints.
 	Beside func(*trace.Batch) error
 	// BesideSites returns an additional consumer, like Beside, but this consumer also receives the
-	// sites of the references. The field BesideSites may be nil.
+	// sites of the references and the addresses of their instructions. The field BesideSites may be
+	// nil.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
 	Checkpoints *Checkpoints // where the pass saves its checkpoints, and from where it resumes; may be nil
 }
