@@ -22,12 +22,10 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	if t == nil {
 		return 0, 0, r.NoTimeline()
 	}
-	bad := &trace.OptionError{Option: Range.Name, Got: q.Text(Range.Name), Want: "the beginning and the end of a part of the run, for example 10%..35% or 2000000..5000000 (references)"}
-	first, last, found := strings.Cut(q.Text(Range.Name), "..")
-	low, ok := r.parseEnd(first, 0)
-	high, ok2 := r.parseEnd(last, float64(r.Profile.Totals.AllReferences()))
-	if !found || !ok || !ok2 || low >= high {
-		return 0, 0, bad
+	all := r.Profile.Totals.AllReferences()
+	low, high, err := ParseRange(q.Text(Range.Name), all)
+	if err != nil {
+		return 0, 0, err
 	}
 	n, start, size := len(t.Windows), float64(t.First*t.References), float64(t.References)
 	if n == 0 {
@@ -35,15 +33,29 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	}
 	at := func(reference float64) int { return int(min(max(math.Round((reference-start)/size), 0), float64(n))) }
 	from, to = min(at(low), n-1), at(high)
-	if high >= float64(r.Profile.Totals.AllReferences()) {
+	if high >= float64(all) {
 		to = n
 	}
 	return from, max(to, from+1), nil
 }
 
-// parseEnd parses one end of a range: a number of references, or a share of the run's references.
-// If the text is empty, it returns the default value, the parameter end.
-func (r *Run) parseEnd(text string, end float64) (n float64, ok bool) {
+// ParseRange parses a part of a run, such as 10%..35% or 2000000..5000000. It returns the number of
+// the first reference of the part, and the number of the reference after the part. Percentages are
+// shares of the parameter all, which is the number of references in the run. If the part has no
+// end, it ends with the run. The error is a [*trace.OptionError].
+func ParseRange(text string, all uint64) (from, to float64, err error) {
+	first, last, found := strings.Cut(text, "..")
+	from, ok := parseEnd(first, 0, all)
+	to, ok2 := parseEnd(last, float64(all), all)
+	if !found || !ok || !ok2 || from >= to {
+		return 0, 0, &trace.OptionError{Option: Range.Name, Got: text, Want: "the beginning and the end of a part of the run, for example 10%..35% or 2000000..5000000 (references)"}
+	}
+	return from, to, nil
+}
+
+// parseEnd parses one end of a range: a number of references, or a share of all references. If the
+// text is empty, it returns the default value, the parameter end.
+func parseEnd(text string, end float64, all uint64) (n float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return end, true
@@ -51,7 +63,7 @@ func (r *Run) parseEnd(text string, end float64) (n float64, ok bool) {
 	text, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if percent {
-		n *= float64(r.Profile.Totals.AllReferences()) / 100
+		n *= float64(all) / 100
 	}
 	return n, err == nil && n >= 0
 }

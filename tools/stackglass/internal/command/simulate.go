@@ -29,7 +29,9 @@ type simulation struct {
 	protocol       string
 	pages          string
 	warmup         uint64
-	warmupShare    float64 // share of the last level that must be filled before counting begins
+	warmupShare    float64   // share of the last level that must be filled before counting begins
+	part           string    // the part of the run that is counted, in the syntax of --range; "" means the whole run
+	counted        [2]uint64 // the part as numbers of references, from the first to the last plus one
 	causes, bound  bool
 	i1, d1, ll     string // the options --I1, --D1 and --LL, as in Cachegrind
 	translated     simulate.Result
@@ -59,6 +61,7 @@ func (s *simulation) addFeatures(cmd *cobra.Command) {
 	f.Lookup("kinds").Usage = "simulate references of these `KINDS`: load, store, modify, fetch, data, all (default: data, and fetch if the hierarchy has a cache or a TLB for instructions)"
 	f.Lookup("kinds").DefValue = ""
 	f.Uint64Var(&s.warmup, "warmup", 0, "simulate the first `N` references without counting them")
+	f.StringVar(&s.part, "range", "", "count only the references in this `PART` of the run, such as 10%..35% or 2000000..5000000 (reference numbers); the references before the part only fill the caches")
 	f.BoolVar(&s.causes, "causes", false, "divide misses into cold, capacity and conflict misses")
 	f.BoolVar(&s.bound, "bound", false, "also count the misses of optimal replacement (Belady's OPT), the minimum for policies that insert every line")
 	f.StringVar(&s.pages, "pages", "", "the page `SIZE` for TLBs, for example 2MiB (default: 4KiB)")
@@ -134,6 +137,9 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkRange(l); err != nil {
+		return err
+	}
 	idle, reason := s.idleCaches(h, l)
 	if idle != "" {
 		counted.Instructions, s.translated.Instructions = nil, nil
@@ -143,6 +149,7 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	if idle != "" && s.isPreset() {
 		d.Input = append(d.Input, report.Fact{Key: "not_simulated", Label: "not simulated", Value: report.TextOf(idle + " (" + reason + ")")})
 	}
+	d.Input = append(d.Input, s.rangeFacts(counted)...)
 	d.Tables = answers.Predicted(h, measured)
 	levels := slices.Concat(counted.Instructions, counted.Levels)
 	addInstructions(&d.Tables[0], counted)
@@ -207,6 +214,9 @@ func (a *app) simulateAndAnalyze(s *simulation, name string, h hierarchy.Hierarc
 	if s.r.firstSet("warmup") != "" {
 		options.Warmup, options.WarmupShare = s.warmup, 0
 	}
+	if err := s.addRange(a, name, o, &options); err != nil {
+		return nil, none, err
+	}
 	s.warmup, s.warmupShare = options.Warmup, options.WarmupShare
 	if s.r.firstSet("protocol") != "" || options.Protocol != simulate.Incoherent {
 		options.Protocol = protocol
@@ -229,7 +239,7 @@ func (a *app) simulateAndAnalyze(s *simulation, name string, h hierarchy.Hierarc
 	}
 	defer in.Close()
 	if in.IsProfile {
-		return nil, none, usagef(in.Name, " is a profile, but a simulation needs the trace; with a profile, run: stackglass what-if ", in.Name)
+		return nil, none, profileError(in.Name)
 	}
 	o.Spec.Analyses, o.Beside = analyses, consume
 	if usesStrides(h) { // stride prefetchers must know the instruction of each reference

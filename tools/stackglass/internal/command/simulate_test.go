@@ -22,6 +22,7 @@ func init() {
 		"simulate testdata/threads.sgt --cache L1=1KiB,2 --cache L2=4KiB,4,128 --fail-if L2.misses>8 --format md",
 		"simulate testdata/multiply.sgp --cache L1=1KiB,2",
 		"simulate demo:matmul-naive --hierarchy ryzen-9950x --format json",
+		"simulate demo:matmul-naive --cache L1=2KiB,8 --range 10%..35% --format json",
 		"help validate",
 		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,inclusive",
 		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format json --fail-if L2.difference>0.01",
@@ -267,4 +268,63 @@ func TestStrideByInstructionAddress(t *testing.T) {
 	if len(document.Prefetch) != 1 || document.Prefetch[0].Useful < 90 || len(document.Warnings) > 0 {
 		t.Errorf("%+v, want at least 90 useful prefetches and no warning", document)
 	}
+}
+
+// TestSimulateRange checks that the counts of a part of the run equal the counts up to the end of
+// the part minus the counts up to its beginning.
+func TestSimulateRange(t *testing.T) {
+	const trace = "simulate demo:matmul-naive --cache L1=2KiB,4,plru --cache L2=8KiB,4 --format csv"
+	ends := map[string]string{"": "0", "10%": "6656", "35%": "23296", "10000": "10000", "6656": "6656", "23296": "23296", "50.5%": "33613", "1e9": ""}
+	limited := func(n string) []map[string]string {
+		switch n {
+		case "0":
+			return []map[string]string{{}, {}}
+		case "":
+			return levelsOf(t, trace)
+		}
+		return levelsOf(t, trace+" --limit "+n)
+	}
+	for _, part := range []string{"10%..35%", "..10%", "6656..23296", "10000..50.5%", "35%..1e9", "10%.."} {
+		low, high, _ := strings.Cut(part, "..")
+		if high == "" {
+			high = "1e9"
+		}
+		got, before, after := levelsOf(t, trace+" --range "+part), limited(ends[low]), limited(ends[high])
+		for i := range got {
+			for _, column := range []string{"accesses", "hits", "misses", "write_backs"} {
+				from, _ := strconv.Atoi(before[i][column])
+				if want := number(t, after[i][column]) - from; number(t, got[i][column]) != want {
+					t.Errorf("--range %s, level %d: %s %s, want %d", part, i+1, got[i][column], column, want)
+				}
+			}
+		}
+	}
+	a := simulatedAnswer{t, nil}
+	answer := stackglass(strings.Fields(strings.Replace(trace, "csv", "json", 1) + " --cache DTLB=4,full,tlb --range 10%..35%")...)
+	if err := json.Unmarshal([]byte(answer.stdout), &a.tables); err != nil || a.cellNumber("tlbs", "DTLB", "accesses") != 23296-6656 {
+		t.Errorf("the TLB does not count 16640 accesses (%v):\n%s", err, answer.stdout)
+	}
+	if !strings.Contains(answer.stdout, `"from_reference": 6656, "to_reference": 23296`) {
+		t.Errorf("the answer does not contain the part:\n%s", answer.stdout)
+	}
+	inFolder(t, map[string]string{"a.din": "0 1000\n1 2000\n2 400\n0 1000\n", "settings.txt": "warmup_refs 1\nsim_refs 1\nL1 { core 0 size 1K assoc 2 }\n"})
+	for line, words := range map[string][]string{
+		"--range 1..2":             nil,
+		"--range 50%..100%":        nil,
+		"--range 3..9":             {"the part begins after the last reference: a.din has only 3 references"},
+		"--range 2..1":             {"range", "10%..35%"},
+		"--range 10":               {"range", "10%..35%"},
+		"--range 1..2 --warmup 1":  {"--range and --warmup cannot be combined"},
+		"--range 1..200% --skip 2": {"the part begins after the last reference: a.din has only 1 reference"},
+	} {
+		code := exitUsage
+		if words == nil {
+			code = exitOK
+		}
+		expectExit(t, stackglass(append([]string{"simulate", "a.din", "--cache", "L1=1KiB,2"}, strings.Fields(line)...)...), code, words...)
+	}
+	if got := levelsOf(t, "simulate a.din --hierarchy settings.txt --kinds all --range 1..4 --format csv"); got[0]["accesses"] != "3" {
+		t.Errorf("with the settings of a file, %s accesses are counted, want 3", got[0]["accesses"])
+	}
+	expectExit(t, stackglass("simulate", "-", "--cache", "L1=1KiB,2", "--range", "10%..35%"), exitUsage, "which is unknown for a trace from standard input")
 }
