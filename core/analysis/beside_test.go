@@ -47,6 +47,40 @@ func TestConsumerReceivesSelectedReferences(t *testing.T) {
 	}
 }
 
+// With BesideEvents, the consumer also receives the events that the analyses read, in the order of
+// the trace.
+func TestConsumerReceivesEvents(t *testing.T) {
+	p := markingProgram()
+	steps := []tracetest.Step{
+		{Block: loadBlock, Thread: 1, Values: []uint64{64}}, {Block: beginBlock, Thread: 1, Values: []uint64{2}},
+		{Block: loadBlock, Thread: 1, Values: []uint64{128}}, {Block: endBlock, Thread: 1},
+	}
+	for chosen, want := range map[analysis.Analyses][]trace.Kind{
+		analysis.Regions: {trace.Load, trace.RegionBegin, trace.Load, trace.RegionEnd}, analysis.None: {trace.Load, trace.Load},
+	} {
+		run, err := analysis.NewRunner(analysis.Spec{Analyses: chosen}, reading(p, tracetest.Rows(p, steps...), 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kinds []trace.Kind
+		run.BesideEvents(func(program func() *trace.Program) func(*trace.Batch) error {
+			return func(b *trace.Batch) error {
+				if program().Tags[2] != "write" {
+					t.Errorf("the tags are %q", program().Tags)
+				}
+				kinds = append(kinds, b.Kind...)
+				return nil
+			}
+		})
+		for err == nil {
+			err = run.Step()
+		}
+		if err != io.EOF || !slices.Equal(kinds, want) {
+			t.Errorf("%v: the consumer received %v (%v), want %v", chosen, kinds, err, want)
+		}
+	}
+}
+
 // If the consumer returns an error, the run ends.
 func TestConsumerErrorEndsRun(t *testing.T) {
 	run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.None}, tracetest.NewReader(tracetest.Lines(64, "a b"), 0))

@@ -20,6 +20,8 @@ type feed struct {
 	references referenceExtractor       // extracts the references from these rows
 	rest       cutReference             // the reference that is being analysed in pieces
 	beside     func(*trace.Batch) error // additional consumer, or nil
+	// whether the additional consumer also receives events
+	besideEvents bool
 
 	totals   profile.Totals // totals so far; threads are in the order of their first references
 	threads  index.Table    // the known threads
@@ -87,7 +89,10 @@ func (f *feed) consume() error {
 			return err
 		}
 	}
-	if f.beside != nil && references.Len() > 0 {
+	switch {
+	case f.beside != nil && f.besideEvents:
+		return f.beside(part)
+	case f.beside != nil && references.Len() > 0:
 		return f.beside(references)
 	}
 	return nil

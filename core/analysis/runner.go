@@ -89,6 +89,13 @@ func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trac
 	r.beside, r.references.sites, r.references.pcs = make(r.program), true, true
 }
 
+// BesideEvents is like BesideSites, but the consumer also receives the events that the analyses
+// read.
+func (r *Runner) BesideEvents(make func(program func() *trace.Program) func(*trace.Batch) error) {
+	r.BesideSites(make)
+	r.besideEvents = true
+}
+
 // Step analyses one batch. Each step is short: if the references of a batch touch very many bytes,
 // Step analyses only some rows of the batch, or a piece of a large reference. Step returns io.EOF
 // when the trace, or the part that the spec selects, has been analysed completely. Any other error

@@ -24,6 +24,9 @@ func OptionsOf(h *hierarchy.Hierarchy) Options {
 // consumeCarefully implements Consume for the features that the faster code lacks.
 func (s *Simulator) consumeCarefully(b *trace.Batch) error {
 	for i, kind := range b.Kind {
+		if s.regions != nil && (kind == trace.RegionBegin || kind == trace.RegionEnd) {
+			s.markRegion(kind, b.Addr[i], trace.At(b.Thread, i))
+		}
 		if !kind.IsReference() || s.warm && s.options.Limit > 0 && s.references == s.options.Limit {
 			continue
 		}
@@ -107,8 +110,7 @@ func (s *Simulator) advance() {
 	}
 	if n := s.options.Warmup; n > 0 && s.seen >= n || n == 0 && s.filled() {
 		s.warm = true
-		s.clear()
-		s.references, s.split = 0, 0
+		s.restoreCounts(&savedCounts{})
 	}
 }
 

@@ -320,6 +320,12 @@ type Options struct {
 	Limit       uint64
 	FlushEvery  uint64 // number of references after which all levels write back and invalidate their lines; 0 means never
 
+	// Region, if not nil, reports whether references are counted in marked regions with a tag, which is
+	// an index in trace.Program.Tags. A reference of any thread is counted if at least one such region
+	// of any thread is open. All other references only fill the caches. Region cannot be combined with
+	// Warmup, WarmupShare and Limit. The batches must contain the events RegionBegin and RegionEnd.
+	Region func(tag trace.Addr) bool
+
 	// Translation is set if the caches are TLBs, in which a line is a page. Stores do not make
 	// pages dirty.
 	Translation bool
@@ -365,6 +371,8 @@ type Simulator struct {
 	waiting  []waiting
 	warm     bool   // whether the warm-up has ended and counting has begun
 	seen     uint64 // number of references so far, including warm-up
+
+	regions *regions // nil unless Options.Region is set
 }
 
 // maxLines is the maximum number of lines of a cache. A cache of this size needs 1 GiB of memory.
@@ -384,8 +392,11 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 		return nil, err
 	}
 	s.careful = len(h.Instructions) > 0 || o.Causes || o.Bound || o.Warmup > 0 || o.WarmupShare > 0 || o.Limit > 0 ||
-		o.FlushEvery > 0 || o.PerReference || o.Translation || o.MostCores > 0
+		o.FlushEvery > 0 || o.Region != nil || o.PerReference || o.Translation || o.MostCores > 0
 	s.warm = o.Warmup == 0 && o.WarmupShare == 0
+	if o.Region != nil {
+		s.regions = &regions{isCounted: o.Region, open: map[uint32][]bool{}}
+	}
 	for i, c := range h.Levels {
 		s.careful = s.careful || c.SubBlockBytes > 0 || c.Prefetch.Kind != hierarchy.NoPrefetch
 		if n := h.Levels[i].SharedBy; n > 1 && n < MaxCores {
@@ -442,6 +453,9 @@ func checkAll(h *hierarchy.Hierarchy, o Options) error {
 				return &trace.OptionError{Option: "cache", Got: c.String(), Want: "only SIZE, WAYS and LINE, and neither causes nor bounds, because each reference counts only once, as in Cachegrind"}
 			}
 		}
+	}
+	if o.Region != nil && (o.Warmup > 0 || o.WarmupShare > 0 || o.Limit > 0) {
+		return &trace.OptionError{Option: "region", Got: "a warm-up or a limit", Want: "neither a warm-up nor a limit, because only the references in marked regions are counted"}
 	}
 	if n := o.MostCores; n > MaxCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(n), Want: "at most " + strconv.Itoa(MaxCores) + " cores"}
@@ -607,6 +621,11 @@ const writes = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrit
 
 // Result returns the counts so far.
 func (s *Simulator) Result() Result {
+	s.dropUncounted()
+	return s.result()
+}
+
+func (s *Simulator) result() Result {
 	r := Result{Memory: s.memory, References: s.references, Split: s.split, Folded: s.folded, WarmingUp: !s.warm}
 	for _, c := range s.cores {
 		r.Cores = append(r.Cores, Core{slices.Sorted(slices.Values(c.threads))})
@@ -642,9 +661,9 @@ func (l *Level) count(cores []*core, caches []*level, of func(*core) *Counts) {
 // Finish writes back all dirty lines, ends the simulation, and returns its result.
 func (s *Simulator) Finish() Result {
 	r := s.Result()
-	s.clear()
+	s.restoreCounts(&savedCounts{})
 	s.flush()
-	end := s.Result()
+	end := s.result()
 	for i := range r.Levels {
 		r.Levels[i].Flush, r.Levels[i].Resident = end.Levels[i].Run, end.Levels[i].Resident
 	}
@@ -653,22 +672,6 @@ func (s *Simulator) Finish() Result {
 	}
 	r.Flush = s.memory
 	return r
-}
-
-func (s *Simulator) clear() {
-	s.memory = Traffic{}
-	for _, c := range s.cores {
-		for _, counts := range slices.Concat(c.counts, c.icounts) {
-			*counts = Counts{}
-		}
-	}
-	for _, caches := range slices.Concat(s.caches, s.icaches) {
-		for _, cache := range caches {
-			if cache.watch != nil && cache.watch.bound != nil {
-				cache.watch.bound.misses = 0
-			}
-		}
-	}
 }
 
 // flush writes back all dirty lines, level by level. In each level, data caches come first.

@@ -32,6 +32,7 @@ type simulation struct {
 	warmupShare    float64   // share of the last level that must be filled before counting begins
 	part           string    // the part of the run that is counted, in the syntax of --range; "" means the whole run
 	counted        [2]uint64 // the part as numbers of references, from the first to the last plus one
+	region         string    // the name of the marked regions that are counted; "" means the whole run
 	causes, bound  bool
 	i1, d1, ll     string // the options --I1, --D1 and --LL, as in Cachegrind
 	translated     simulate.Result
@@ -62,6 +63,7 @@ func (s *simulation) addFeatures(cmd *cobra.Command) {
 	f.Lookup("kinds").DefValue = ""
 	f.Uint64Var(&s.warmup, "warmup", 0, "simulate the first `N` references without counting them")
 	f.StringVar(&s.part, "range", "", "count only the references in this `PART` of the run, such as 10%..35% or 2000000..5000000 (reference numbers); the references before the part only fill the caches")
+	f.StringVar(&s.region, "region", "", "count only the references in marked regions with this `NAME`; all other references only fill the caches")
 	f.BoolVar(&s.causes, "causes", false, "divide misses into cold, capacity and conflict misses")
 	f.BoolVar(&s.bound, "bound", false, "also count the misses of optimal replacement (Belady's OPT), the minimum for policies that insert every line")
 	f.StringVar(&s.pages, "pages", "", "the page `SIZE` for TLBs, for example 2MiB (default: 4KiB)")
@@ -137,7 +139,7 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkRange(l); err != nil {
+	if err := errors.Join(s.checkRange(l), s.checkRegion(l)); err != nil {
 		return err
 	}
 	idle, reason := s.idleCaches(h, l)
@@ -217,6 +219,16 @@ func (a *app) simulateAndAnalyze(s *simulation, name string, h hierarchy.Hierarc
 	if err := s.addRange(a, name, o, &options); err != nil {
 		return nil, none, err
 	}
+	var program func() *trace.Program
+	if s.region != "" {
+		if err := s.addRegion(&options, func() *trace.Program { return program() }); err != nil {
+			return nil, none, err
+		}
+		if analyses == analysis.None {
+			analyses = 0
+		}
+		analyses |= analysis.Regions // this analysis selects the events that begin and end regions
+	}
 	s.warmup, s.warmupShare = options.Warmup, options.WarmupShare
 	if s.r.firstSet("protocol") != "" || options.Protocol != simulate.Incoherent {
 		options.Protocol = protocol
@@ -242,8 +254,10 @@ func (a *app) simulateAndAnalyze(s *simulation, name string, h hierarchy.Hierarc
 		return nil, none, profileError(in.Name)
 	}
 	o.Spec.Analyses, o.Beside = analyses, consume
-	if usesStrides(h) { // stride prefetchers must know the instruction of each reference
-		o.Beside, o.BesideSites = nil, func(func() *trace.Program) func(*trace.Batch) error {
+	if usesStrides(h) || s.region != "" { // stride prefetchers must know the instruction of each reference
+		o.BesideEvents = s.region != ""
+		o.Beside, o.BesideSites = nil, func(of func() *trace.Program) func(*trace.Batch) error {
+			program = of
 			return func(b *trace.Batch) error {
 				s.instructions = s.instructions || b.PC != nil || b.Site != nil
 				return consume(b)

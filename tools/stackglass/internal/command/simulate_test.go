@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"math"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -273,23 +276,23 @@ func TestStrideByInstructionAddress(t *testing.T) {
 // TestSimulateRange checks that the counts of a part of the run equal the counts up to the end of
 // the part minus the counts up to its beginning.
 func TestSimulateRange(t *testing.T) {
-	const trace = "simulate demo:matmul-naive --cache L1=2KiB,4,plru --cache L2=8KiB,4 --format csv"
+	const command = "simulate demo:matmul-naive --cache L1=2KiB,4,plru --cache L2=8KiB,4 --format csv"
 	ends := map[string]string{"": "0", "10%": "6656", "35%": "23296", "10000": "10000", "6656": "6656", "23296": "23296", "50.5%": "33613", "1e9": ""}
 	limited := func(n string) []map[string]string {
 		switch n {
 		case "0":
 			return []map[string]string{{}, {}}
 		case "":
-			return levelsOf(t, trace)
+			return levelsOf(t, command)
 		}
-		return levelsOf(t, trace+" --limit "+n)
+		return levelsOf(t, command+" --limit "+n)
 	}
 	for _, part := range []string{"10%..35%", "..10%", "6656..23296", "10000..50.5%", "35%..1e9", "10%.."} {
 		low, high, _ := strings.Cut(part, "..")
 		if high == "" {
 			high = "1e9"
 		}
-		got, before, after := levelsOf(t, trace+" --range "+part), limited(ends[low]), limited(ends[high])
+		got, before, after := levelsOf(t, command+" --range "+part), limited(ends[low]), limited(ends[high])
 		for i := range got {
 			for _, column := range []string{"accesses", "hits", "misses", "write_backs"} {
 				from, _ := strconv.Atoi(before[i][column])
@@ -300,7 +303,7 @@ func TestSimulateRange(t *testing.T) {
 		}
 	}
 	a := simulatedAnswer{t, nil}
-	answer := stackglass(strings.Fields(strings.Replace(trace, "csv", "json", 1) + " --cache DTLB=4,full,tlb --range 10%..35%")...)
+	answer := stackglass(strings.Fields(strings.Replace(command, "csv", "json", 1) + " --cache DTLB=4,full,tlb --range 10%..35%")...)
 	if err := json.Unmarshal([]byte(answer.stdout), &a.tables); err != nil || a.cellNumber("tlbs", "DTLB", "accesses") != 23296-6656 {
 		t.Errorf("the TLB does not count 16640 accesses (%v):\n%s", err, answer.stdout)
 	}
@@ -327,4 +330,59 @@ func TestSimulateRange(t *testing.T) {
 		t.Errorf("with the settings of a file, %s accesses are counted, want 3", got[0]["accesses"])
 	}
 	expectExit(t, stackglass("simulate", "-", "--cache", "L1=1KiB,2", "--range", "10%..35%"), exitUsage, "which is unknown for a trace from standard input")
+}
+
+// markedTrace returns a container with loads of the lines in the text. A word that begins with +
+// begins a region, and the word - ends the latest region.
+func markedTrace(t *testing.T, text string) string {
+	t.Helper()
+	p := &trace.Program{Modules: []trace.Module{{Name: "m"}}}
+	for i, kind := range []trace.Kind{trace.Load, trace.RegionBegin, trace.RegionEnd} {
+		p.Blocks = append(p.Blocks, trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic, FirstSite: uint32(i), Sites: 1})
+		p.Sites = append(p.Sites, trace.Site{Kind: kind, Block: uint32(i)})
+	}
+	p.Sites[0].Bytes = 8
+	var out bytes.Buffer
+	w, tags := sgt.NewWriter(&out, 64, nil), 0
+	must(w.Module(sgt.AppendModule(nil, p)))
+	for i, word := range strings.Fields(text) {
+		block, values := uint32(2), []uint64(nil)
+		if name, begins := strings.CutPrefix(word, "+"); begins {
+			w.Tags(tags, []string{name})
+			block, values = 1, []uint64{uint64(tags)}
+			tags++
+		} else if word != "-" {
+			block, values = 0, []uint64{uint64(number(t, word)) * 64}
+		}
+		must(w.Step(1, uint64(i+1), block, values))
+	}
+	must(w.Close(sgt.End{How: "exit"}))
+	return out.String()
+}
+
+// TestSimulateRegion checks that --region counts only references in regions with this name, with
+// caches that all references fill.
+func TestSimulateRegion(t *testing.T) {
+	inFolder(t, map[string]string{"a.sgt": markedTrace(t, "1 2 +solve 1 3 +inner 2 4 - - 5 +solve 5 6 - +other 7 -"), "none.sgt": markedTrace(t, "1 2"), "a.din": "0 1000\n"})
+	const command = "simulate a.sgt --cache L1=2KiB,full --format csv --region "
+	for name, want := range map[string][2]string{"solve": {"6", "3"}, "inner": {"2", "1"}, "other": {"1", "1"}} {
+		if got := levelsOf(t, command+name); got[0]["accesses"] != want[0] || got[0]["misses"] != want[1] {
+			t.Errorf("%s: %v, want %s accesses and %s misses", name, got[0], want[0], want[1])
+		}
+	}
+	got := stackglass(strings.Fields(strings.Replace(command, "csv", "json", 1) + "solve --cache DTLB=4,full,tlb")...)
+	a := simulatedAnswer{t, nil}
+	if err := json.Unmarshal([]byte(got.stdout), &a.tables); err != nil || a.cellNumber("tlbs", "DTLB", "accesses") != 6 || !strings.Contains(got.stdout, `"region": "solve", "counted_references": 6`) {
+		t.Errorf("%v, exit %d: %s%s", err, got.code, got.stdout, got.stderr)
+	}
+	for line, words := range map[string][]string{
+		"a.sgt --region sove":               {"a.sgt has no region with this name; the regions are inner, other, solve"},
+		"none.sgt --region solve":           {"none.sgt has no marked regions", "stackglass_begin"},
+		"a.din --region solve":              {"a.din has no marked regions"},
+		"a.sgt --region solve --range 1..2": {"--region and --range cannot be combined"},
+		"a.sgt --region solve --warmup 2":   {"--region and --warmup cannot be combined"},
+		"a.sgt --region solve --skip 2":     {"omit --skip"},
+	} {
+		expectExit(t, stackglass(append([]string{"simulate", "--cache", "L1=1KiB,2"}, strings.Fields(line)...)...), exitUsage, words...)
+	}
 }

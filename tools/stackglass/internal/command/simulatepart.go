@@ -2,12 +2,14 @@ package command
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
@@ -76,9 +78,53 @@ func (s *simulation) checkRange(l *loadedFile) error {
 	return nil
 }
 
-// rangeFacts returns facts about the part of the run that is counted.
+// addRegion makes the simulation count only the references in the marked regions that --region
+// selects. The function program returns the program that the trace describes.
+func (s *simulation) addRegion(to *simulate.Options, program func() *trace.Program) error {
+	if option := s.r.firstSet("range", "warmup"); option != "" {
+		return usagef("--region and --", option, " cannot be combined: with --region, all references outside the regions only fill the caches")
+	}
+	if s.r.skip > 0 {
+		return usagef("--region cannot be combined with skipped references, because a region can begin in the skipped part; omit --skip and skip_refs")
+	}
+	to.Warmup, to.WarmupShare, to.Limit = 0, 0, 0
+	to.Region = func(tag trace.Addr) bool {
+		p := program()
+		return p != nil && tag < uint64(len(p.Tags)) && p.Tags[tag] == s.region
+	}
+	return nil
+}
+
+// checkRegion returns an error if the trace has no marked region with the name that --region
+// selects.
+func (s *simulation) checkRegion(l *loadedFile) error {
+	r := l.Profile.Regions
+	switch {
+	case s.region == "" || r != nil && r.TooMany:
+		return nil
+	case r == nil || len(r.List) == 0:
+		return usagef("--region ", s.region, ": ", l.name, " has no marked regions; to mark a region, call stackglass_begin and stackglass_end (stackglass.h) and record the program with stackglass cc")
+	}
+	var names []string
+	for i := range r.List {
+		names = append(names, r.List[i].Name)
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); slices.Contains(names, s.region) {
+		return nil
+	}
+	return usagef("--region ", s.region, ": ", l.name, " has no region with this name; the regions are ", strings.Join(names, ", "))
+}
+
+// rangeFacts returns facts about the part of the run, or the regions, that are counted.
 func (s *simulation) rangeFacts(r simulate.Result) []report.Fact {
-	if s.part == "" {
+	switch {
+	case s.region != "":
+		return []report.Fact{
+			{Key: "region", Label: "region", Value: report.TextOf(s.region)},
+			{Key: "counted_references", Label: "references in the region", Value: report.Count(r.References)},
+		}
+	case s.part == "":
 		return nil
 	}
 	return []report.Fact{

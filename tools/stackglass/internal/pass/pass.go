@@ -53,7 +53,10 @@ type Options struct {
 	// sites of the references and the addresses of their instructions. The field BesideSites may be
 	// nil.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
-	Checkpoints *Checkpoints // where the pass saves its checkpoints, and from where it resumes; may be nil
+	// BesideEvents means that the consumer of BesideSites also receives the events that the analyses
+	// read.
+	BesideEvents bool
+	Checkpoints  *Checkpoints // where the pass saves its checkpoints, and from where it resumes; may be nil
 }
 
 // Result is the result of a pass.
@@ -164,8 +167,13 @@ func (in *Input) newRunner(o *Options, t *open.Trace, r trace.Reader) (analysis.
 	if err != nil {
 		return nil, err
 	}
-	if runner.Beside(o.Beside); o.BesideSites != nil {
+	switch {
+	case o.BesideSites != nil && o.BesideEvents:
+		runner.BesideEvents(o.BesideSites)
+	case o.BesideSites != nil:
 		runner.BesideSites(o.BesideSites)
+	default:
+		runner.Beside(o.Beside)
 	}
 	return runner, nil
 }
