@@ -69,7 +69,7 @@ CONCURRENT := ./core/parallel ./core/analysis/... ./core/answers/loopcount ./cor
 	./core/profile/memstore/... ./core/trace/sgt ./tools/capture/record ./tools/stackglass/internal/command \
 	./tools/stackglass/internal/pass ./tools/wasmtest ./workers/...
 WASM_TESTS    := ./wasm/... ./workers/... ./core/stack
-SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild -type f \
+SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/sitebuild tools/internal/wasmcode -type f \
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: FORCE help setup run build site zip single release edge wasm test check vulnerabilities race format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
@@ -96,10 +96,12 @@ build/stackglass.html: build/site.stamp
 
 zip: build/stackglass.zip ## the page for use without a network, to unzip: build/stackglass.zip
 
-build/stackglass.zip: build/site.stamp site/bundle/README.txt
+build/stackglass.zip: build/site.stamp build/version site/bundle/README.txt
 	$(GO) run ./tools/sitebuild -zip $@ -version $(VERSION)
 
 release: ## the files of a release, which nobody publishes from here: make release VERSION=v1.2.3
+	@# Make does not notice that a source file was deleted, so a release builds the page again.
+	rm -f build/site.stamp
 	$(PINNED) $(MAKE) --no-print-directory zip
 	$(PINNED) $(GO) run ./tools/release -version $(VERSION)
 
@@ -142,6 +144,11 @@ build/site.stamp: build/npm.stamp build/go.version $(SITE_SOURCES)
 build/go.version: FORCE
 	@mkdir -p build
 	@version=$$($(GO) env GOVERSION); [ "$$version" = "$$(cat $@ 2>/dev/null)" ] || echo "$$version" >$@
+
+# Changes when VERSION changes, which the archive of the page names.
+build/version: FORCE
+	@mkdir -p build
+	@[ "$(VERSION)" = "$$(cat $@ 2>/dev/null)" ] || echo "$(VERSION)" >$@
 
 # ---- check it
 

@@ -18,14 +18,17 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -77,7 +80,7 @@ func run(version, out, page string, targets []string, log io.Writer) error {
 	if !versionPattern.MatchString(version) {
 		return fmt.Errorf("the version is %q, want a version such as v1.2.3; run make release VERSION=v1.2.3", version)
 	}
-	if _, err := site.Dist(); err != nil {
+	if err := checkPage(page, version); err != nil {
 		return err
 	}
 	when, err := commitTime()
@@ -92,6 +95,40 @@ func run(version, out, page string, targets []string, log io.Writer) error {
 	}
 	r := &release{version: version[1:], out: out, page: page, time: when, log: log}
 	return r.makeAll(targets)
+}
+
+// checkPage checks that the archive of the page names the version of the release, and contains the
+// same page as the command.
+func checkPage(archive, version string) error {
+	dist, err := site.Dist()
+	if err != nil {
+		return err
+	}
+	page, err := zip.OpenReader(archive)
+	if err != nil {
+		return fmt.Errorf("%s: %w; run make release VERSION=%s", archive, err, version)
+	}
+	defer page.Close()
+	readme, err := fs.ReadFile(page, "stackglass/README.txt")
+	if err != nil {
+		return fmt.Errorf("%s: %w", archive, err)
+	}
+	if want := "This is version " + version + "."; !slices.Contains(strings.Split(string(readme), "\n"), want) {
+		return fmt.Errorf("%s is not the page of %s: its README.txt lacks the line %q; run make release VERSION=%s", archive, version, want, version)
+	}
+	return fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(name, ".") || path.Ext(name) == ".br" || path.Ext(name) == ".gz" {
+			return err
+		}
+		want, err := fs.ReadFile(dist, name)
+		if err != nil {
+			return err
+		}
+		if got, err := fs.ReadFile(page, "stackglass/"+name); err != nil || !bytes.Equal(got, want) {
+			return fmt.Errorf("%s is not the page that the command contains: %s differs from site/dist; run make release VERSION=%s", archive, name, version)
+		}
+		return nil
+	})
 }
 
 // commitTime returns the time in the environment variable SOURCE_DATE_EPOCH or, if the variable is

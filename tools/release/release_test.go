@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -31,10 +32,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	if _, err := site.Dist(); err != nil {
 		t.Skip("skipped:", err)
 	}
-	page := filepath.Join(t.TempDir(), "page.zip")
-	if err := os.WriteFile(page, []byte("page"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	page := zipPage(t, "v0.1.0-rc.1")
 	t.Setenv("SOURCE_DATE_EPOCH", "1790000000")
 	outs := [2]string{t.TempDir(), t.TempDir()}
 	for _, out := range outs {
@@ -61,6 +59,64 @@ func TestReleaseIsReproducible(t *testing.T) {
 	checkBill(t, made[name+".cdx.json"])
 	checkProgram(t, files[name+"-linux-amd64/stackglass"])
 	checkDebian(t, filepath.Join(outs[0], "stackglass_0.1.0~rc.1_amd64.deb"))
+}
+
+// zipPage returns the path of an archive of the page with the given version.
+func zipPage(t *testing.T, version string) string {
+	t.Helper()
+	archive := filepath.Join(t.TempDir(), "page.zip")
+	if _, err := output("go", "run", "./tools/sitebuild", "-zip", archive, "-version", version); err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+// TestPageOfAnotherVersion checks that the release tool refuses an archive that names another
+// version, that contains another page than the command, or that is missing.
+func TestPageOfAnotherVersion(t *testing.T) {
+	inRepository(t)
+	if _, err := site.Dist(); err != nil {
+		t.Skip("skipped:", err)
+	}
+	page := zipPage(t, "v1.2.3")
+	if err := checkPage(page, "v1.2.3"); err != nil {
+		t.Error(err)
+	}
+	changed := filepath.Join(t.TempDir(), "changed.zip")
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for name, content := range unzip(t, read(t, page)) {
+		if path.Base(name) == "sw.js" {
+			content = append(content, '\n')
+		}
+		f, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(changed, out.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ page, version, want string }{
+		{page, "v1.2.4", `lacks the line "This is version v1.2.4."; run make release VERSION=v1.2.4`},
+		{page, "v1.2.3-rc.1", `lacks the line "This is version v1.2.3-rc.1."`},
+		{changed, "v1.2.3", "sw.js differs from site/dist"},
+		{"missing.zip", "v1.2.3", "run make release VERSION=v1.2.3"},
+	} {
+		to := filepath.Join(t.TempDir(), "release")
+		if err := run(test.version, to, test.page, nil, io.Discard); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("release of %s with %s = %v, want an error with %q", test.version, filepath.Base(test.page), err, test.want)
+		}
+		if _, err := os.Stat(to); err == nil {
+			t.Errorf("the refused release of %s created its folder", test.version)
+		}
+	}
 }
 
 func read(t *testing.T, path string) []byte {
