@@ -46,6 +46,7 @@ func startCloudflare(t *testing.T) *server {
 	}
 	defer said.Close()
 	cmd.Stdout, cmd.Stderr = said, said
+	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +62,7 @@ func startCloudflare(t *testing.T) *server {
 			t.Fatal(err)
 		}
 		if found := wranglerReady.FindSubmatch(log); found != nil {
+			t.Logf("wrangler dev was ready after %.1f s", time.Since(start).Seconds())
 			return &server{origin: string(found[1]), address: string(found[2])}
 		}
 		select {

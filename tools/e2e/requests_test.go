@@ -34,6 +34,9 @@ func TestRequests(t *testing.T) {
 				t.Fatalf("GET /: status %d, want 200 and the page", index.status)
 			}
 			s.requestFiles(t, index.body)
+			if isSoak {
+				s.logTimes(t, index.body)
+			}
 			s.requestAll(t)
 			s.sendInvalid(t, index.body)
 			if h.name == "Cloudflare" {
@@ -130,6 +133,29 @@ func (s *server) requestFiles(t *testing.T, index string) {
 		}
 	}
 }
+
+// logTimes logs how long the server takes to answer requests for the page, its program and a demo,
+// with the content encodings that browsers accept. Wrangler compresses responses itself, so its
+// responses differ in size from the compressed files of the page. The times depend on the machine, so
+// the test does not check them.
+func (s *server) logTimes(t *testing.T, index string) {
+	t.Helper()
+	const requests = 9
+	for _, name := range []string{"/", "/" + referencedURL(t, index, "app.*.wasm"), "/demos/ring.sgt"} {
+		var times []time.Duration
+		var last httpReply
+		for range requests {
+			start := time.Now()
+			last = s.sendRequest(t, "GET", name, "", "Accept-Encoding", "br, gzip")
+			times = append(times, time.Since(start))
+		}
+		slices.Sort(times)
+		t.Logf("GET %s: %d bytes with content encoding %q; the median time of %d requests was %.1f ms, and the longest time %.1f ms",
+			name, len(last.body), last.head.Get("Content-Encoding"), requests, milliseconds(times[requests/2]), milliseconds(times[requests-1]))
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // requestAll requests every file of the page, and checks that the server sends the right bytes.
 // sendRequest checks the headers. Because all servers answer in the same way, the page behaves in
