@@ -58,7 +58,11 @@ type desk struct {
 	saved      map[string][]byte
 	said       []string
 	picked     int
-	settings   state.Settings
+
+	interrupted string // the text about an interrupted analysis on the first screen
+	resumable   bool   // whether a button beside this text resumes the analysis
+
+	settings state.Settings
 
 	connect         func() (workers.Carrier, error)
 	checkpointBytes uint64
@@ -144,6 +148,7 @@ func (d *desk) Hash() string                          { return d.hash }
 func (d *desk) ShowProgress(state.RunBar) bool        { return false }
 func (d *desk) Breathe()                              { runtime.Gosched() }
 func (d *desk) ShowFirst(show bool)                   { d.first = show }
+func (d *desk) ShowInterrupted(s string, button bool) { d.interrupted, d.resumable = s, button }
 func (d *desk) SetTitle(string)                       {}
 func (d *desk) Announce(text string)                  { d.said = append(d.said, text) }
 func (d *desk) Focus(id string)                       { d.focus = id }

@@ -79,6 +79,9 @@ type Port interface {
 	Breathe()
 	// ShowFirst shows or hides the static first screen.
 	ShowFirst(show bool)
+	// ShowInterrupted shows on the static first screen that an analysis was interrupted, with a button
+	// that resumes the analysis if that is possible. ShowInterrupted hides the text if it is empty.
+	ShowInterrupted(text string, resumable bool)
 	// SetTitle sets the title of the window.
 	SetTitle(title string)
 	// Announce announces a text to screen readers.

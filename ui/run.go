@@ -216,7 +216,10 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	}
 	a.update(func() {
 		a.run.key, a.run.name, a.run.carrier, a.run.cores = key, name, carrier, spec.Cores
-		a.wanted, a.origin = "", ""
+		a.wanted, a.lost, a.origin = "", "", ""
+		if item.Demo == "" {
+			a.recordStart(key, name)
+		}
 		if item.Demo != "" {
 			a.origin = demoPrefix + item.Demo
 		}
@@ -251,6 +254,7 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	if err != nil {
 		a.endLost(err)
 	}
+	a.update(func() { a.recordEnd(key) })
 	// Ending the worker releases its memory.
 	_ = carrier.Close()
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/storage"
@@ -137,12 +139,39 @@ func TestInterruptedByReload(t *testing.T) {
 	p.openPath("/")
 	p.waitReady()
 	p.waitFor("#kept .go-on")
-	p.clickElement("#kept .go-on")
+	p.waitTrue("the note on the first screen", `document.getElementById("interrupted").checkVisibility()`)
+	p.takeScreenshots("interrupted")
+	name := filepath.Base(trace)
+	if got, want := p.textOf("#interrupted span"), "To resume it where it stopped, choose "+name+" again"; !strings.HasPrefix(got, "The analysis of "+name+" was interrupted at ") || !strings.Contains(got, want) {
+		t.Errorf("note on the first screen = %q, want a text with: %s", got, want)
+	}
+	p.clickElement("#interrupted-resume")
 	p.waitFor("#note")
 	p.pickFiles(trace)
 	if got, want := p.waitFinished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest after a reload = %s, want the command's digest %s", got, want)
 	}
+}
+
+// TestInterruptedBeforeCheckpoint checks that, if the page is reloaded before the first checkpoint of
+// an analysis, the first screen names this analysis and says what to do.
+func TestInterruptedBeforeCheckpoint(t *testing.T) {
+	needStage(t)
+	trace := ownTrace(t)
+	p := openPage(t)
+	p.startPaused(func() { p.pickFiles(trace) })
+	p.openFirstScreen()
+	p.waitTrue("the note on the first screen", `document.getElementById("interrupted").checkVisibility()`)
+	want := filepath.Base(trace) + " was interrupted before its first checkpoint"
+	if got := p.textOf("#interrupted"); !strings.Contains(got, want) {
+		t.Errorf("note on the first screen = %q, want a text with: %s", got, want)
+	}
+	p.pickFiles(trace)
+	if got, want := p.waitFinished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
+	}
+	p.clickElement("#back")
+	p.waitTrue("a first screen without the note", `!document.getElementById("interrupted").checkVisibility()`)
 }
 
 // storedEntries returns the number of entries in the store, including checkpoints.

@@ -98,3 +98,44 @@ func Storage(entries []profile.Entry, used uint64, key string, running uint64) (
 	}
 	return parts, Bytes(sum + rest)
 }
+
+// Reopening says whether the page can open the file of an interrupted analysis again.
+type Reopening int
+
+const (
+	ReopensNever  Reopening = iota // the browser never lets a page open a file again
+	ReopensOthers                  // the browser supports reopening, but not for this file
+	Reopens                        // the page can open the file again
+)
+
+// InterruptedNote says that an analysis was interrupted, and how to resume it. The first row is the
+// interrupted analysis, and the others are earlier interrupted analyses.
+func InterruptedNote(rows []KeptRow, again Reopening) string {
+	name := rows[0].Name
+	text := "The analysis of " + name + " was " + rows[0].State + ". "
+	switch again {
+	case ReopensNever:
+		text += "This browser does not let a page open a file again. To resume the analysis where it stopped, choose " + name + " again, or drop it on this page."
+	case ReopensOthers:
+		text += "To resume it where it stopped, choose " + name + " again, or drop it on this page."
+	case Reopens:
+		text += "Press “resume” to resume it where it stopped. The browser may ask whether this page may read the file."
+	}
+	switch others := len(rows) - 1; others {
+	case 0:
+	case 1:
+		text += " Another interrupted analysis is in the list below."
+	default:
+		text += " " + strconv.Itoa(others) + " other interrupted analyses are in the list below."
+	}
+	return text
+}
+
+// LostNote says that an analysis was interrupted before its first checkpoint. It returns "" if the
+// name of the analysis is "".
+func LostNote(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "The analysis of " + name + " was interrupted before its first checkpoint, so nothing of it is kept. To start it again, choose " + name + " again, or drop it on this page."
+}

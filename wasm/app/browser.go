@@ -268,6 +268,14 @@ func (b *browser) ShowFirst(show bool) {
 	}
 }
 
+// ShowInterrupted implements [ui.Port].
+func (b *browser) ShowInterrupted(text string, resumable bool) {
+	note := element("interrupted")
+	note.Set("hidden", text == "")
+	note.Get("firstElementChild").Set("textContent", text)
+	element("interrupted-resume").Set("hidden", !resumable)
+}
+
 // SetTitle sets the title of the window.
 func (b *browser) SetTitle(title string) { document().Set("title", title) }
 

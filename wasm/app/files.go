@@ -71,9 +71,10 @@ const handlesName = "stackglass files"
 // in IndexedDB.
 type handles struct{ kept *idb.Handles }
 
-// newHandles returns nil if the browser has no file handles, or cannot store them.
+// newHandles returns nil if the browser has no handles of dropped files, or cannot store them.
+// Firefox and WebKit have file handles only for private files of the page.
 func newHandles() ui.Handles {
-	if js.Global().Get("FileSystemFileHandle").Type() != js.TypeFunction {
+	if item := js.Global().Get("DataTransferItem"); !item.Truthy() || item.Get("prototype").Get("getAsFileSystemHandle").Type() != js.TypeFunction {
 		return nil
 	}
 	kept, err := idb.OpenHandles(handlesName)

@@ -112,6 +112,7 @@ func begin(app *ui.App, page *browser) {
 		item := itemOf(args[0])
 		go app.Offer(item)
 	}))
+	element("interrupted-resume").Call("addEventListener", "click", web.Function(func([]js.Value) { go app.ResumeLatest() }))
 	// More workers than processors would slow each other down.
 	workers := element("workers")
 	workers.Set("length", min(workers.Get("length").Int(), 1+js.Global().Get("navigator").Get("hardwareConcurrency").Int()))
