@@ -325,20 +325,23 @@ func (p *tab) pickFiles(paths ...string) {
 	callDevTools(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
 }
 
+// pauseSoon is a script that pauses the next run as soon as possible.
+const pauseSoon = `(() => {
+	const look = new MutationObserver(() => {
+		const pause = document.querySelector("#run-pause:enabled");
+		if (!pause || !document.querySelector(".chip.growing")) return;
+		look.disconnect();
+		pause.click();
+	});
+	look.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+	return true;
+})()`
+
 // startPaused starts a run and pauses it. A script in the page pauses the run as soon as
 // possible, so that even a short run on a slow machine cannot end before it is paused.
 func (p *tab) startPaused(start func()) {
 	p.t.Helper()
-	eval[bool](p, `(() => {
-		const look = new MutationObserver(() => {
-			const pause = document.querySelector("#run-pause:enabled");
-			if (!pause || !document.querySelector(".chip.growing")) return;
-			look.disconnect();
-			pause.click();
-		});
-		look.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
-		return true;
-	})()`)
+	eval[bool](p, pauseSoon)
 	start()
 	p.waitPaused()
 }

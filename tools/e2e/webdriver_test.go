@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,19 +30,24 @@ const elementKey = "element-6066-11e4-a52e-4f735466cecf"
 type otherBrowser struct {
 	t          *testing.T
 	send       func(command string, parameters any) (json.RawMessage, error)
-	endBrowser func() // ends the browser
+	endBrowser func()                // kills all processes of the browser
+	leaveCrash func(b *otherBrowser) // opens another tab after a tab has crashed
+	tabs       []string              // names of the processes that run the content of tabs, as the kernel shortens them
+	group      int                   // id of the process group of the browser
+	// keepsData is true if the browser stores data in its profile, where a new browser with the
+	// same profile finds the data. MiniBrowser never does this while WebDriver controls it.
+	keepsData bool
 }
 
 // otherBrowsers contains, for each browser, a function that starts the browser with a profile. If
-// the browser is not installed, the function returns nil and the reason. A browser finds the data
-// that an earlier browser with the same profile stored.
+// the browser is not installed, the function returns nil and the reason.
 var otherBrowsers = map[string]func(t *testing.T, profile string) (*otherBrowser, string){
 	"Firefox": startFirefox, "WebKit": startWebKit,
 }
 
-// startProgram starts a program in its own process group, and kills this group when the
-// test ends.
-func startProgram(t *testing.T, env []string, name string, arguments ...string) (end func()) {
+// startProgram starts a program in its own process group, and kills this group when the test ends.
+// It returns the id of the group, and a function that kills the group earlier.
+func startProgram(t *testing.T, env []string, name string, arguments ...string) (group int, end func()) {
 	t.Helper()
 	cmd := exec.Command(name, arguments...)
 	cmd.Env = append(os.Environ(), env...)
@@ -64,7 +70,7 @@ func startProgram(t *testing.T, env []string, name string, arguments ...string) 
 		}
 	}
 	t.Cleanup(end)
-	return end
+	return cmd.Process.Pid, end
 }
 
 // freePort returns a port that no program is using at the moment.
@@ -96,28 +102,33 @@ user_pref("toolkit.telemetry.reportingpolicy.firstRun", false);
 user_pref("network.captive-portal-service.enabled", false);
 user_pref("network.connectivity-service.enabled", false);
 user_pref("dom.max_script_run_time", 0);
+user_pref("browser.sessionstore.resume_from_crash", false);
+user_pref("toolkit.startup.max_resumed_crashes", -1);
 `
 	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(preferences), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end := startProgram(t, []string{"MOZ_HEADLESS=1", "HOME=" + profile}, path, "--marionette", "--no-remote", "--profile", profile, "about:blank")
-	var conn net.Conn
-	for late := time.Now().Add(waitLimit); ; time.Sleep(askEvery) {
-		if conn, err = net.Dial("tcp", "127.0.0.1:"+port); err == nil {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatal("Firefox does not start: ", err)
-		}
-	}
+	group, end := startProgram(t, []string{"MOZ_HEADLESS=1", "HOME=" + profile}, path, "--marionette", "--no-remote", "--profile", profile, "about:blank")
+	conn := dialUntilOpen(t, "Firefox", "127.0.0.1:"+port)
 	t.Cleanup(func() { conn.Close() })
 	m := &marionetteConn{conn: conn, in: bufio.NewReader(conn)}
 	if _, err := m.read(); err != nil { // read the message that Firefox sends first
 		t.Fatal(err)
 	}
-	b := &otherBrowser{t: t, send: m.send, endBrowser: end}
+	b := &otherBrowser{t: t, send: m.send, endBrowser: end, leaveCrash: openTab, tabs: []string{"Web Content", "Isolated Web Co"}, group: group, keepsData: true}
 	b.do("WebDriver:NewSession", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{"unhandledPromptBehavior": "accept"}}})
 	return b, ""
+}
+
+// openTab opens a tab in Firefox, and directs all later commands to this tab.
+func openTab(b *otherBrowser) {
+	b.t.Helper()
+	opened := b.do("WebDriver:NewWindow", map[string]any{"type": "tab"})
+	var tab struct{ Handle string }
+	if err := json.Unmarshal(opened, &tab); err != nil {
+		b.t.Fatalf("%s: %v", opened, err)
+	}
+	b.do("WebDriver:SwitchToWindow", map[string]any{"handle": tab.Handle})
 }
 
 // marionetteConn is a connection to Firefox. A message consists of its length in bytes, a
@@ -201,45 +212,86 @@ func startWebKit(t *testing.T, profile string) (*otherBrowser, string) {
 	if err != nil {
 		t.Fatal("Xvfb does not start: ", err)
 	}
-	port := freePort(t)
-	end := startProgram(t, []string{
+	// The driver ends every browser that it started when a tab of the browser crashes. Another
+	// session can continue with a browser that the driver did not start.
+	target := "127.0.0.1:" + freePort(t)
+	group, endBrowser := startProgram(t, []string{
 		"DISPLAY=:" + strings.TrimSpace(line), "HOME=" + profile, "XDG_RUNTIME_DIR=" + t.TempDir(), "LIBGL_ALWAYS_SOFTWARE=1", "GDK_BACKEND=x11",
 		"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS=1", // WebKit's sandbox does not work within a container
-		"WEBKIT_DISABLE_COMPOSITING_MODE=1",
-	}, "WebKitWebDriver", "--host=127.0.0.1", "--port="+port)
-	d := &webDriver{address: "http://127.0.0.1:" + port + "/session"}
-	b := &otherBrowser{t: t, send: d.sendCommand, endBrowser: end}
-	var made json.RawMessage
-	for late := time.Now().Add(waitLimit); ; time.Sleep(askEvery) {
-		made, err = d.request("POST", "", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
-			"webkitgtk:browserOptions": map[string]any{"binary": browsers[0], "args": []string{"--automation"}},
-		}}})
-		if err == nil {
-			break
-		}
-		if refused := new(net.OpError); !errors.As(err, &refused) || time.Now().After(late) {
-			t.Fatal("WebKit does not start: ", err)
-		}
-	}
-	var session struct{ SessionID string }
-	if err := json.Unmarshal(made, &session); err != nil {
+		"WEBKIT_DISABLE_COMPOSITING_MODE=1", "WEBKIT_INSPECTOR_SERVER=" + target,
+	}, browsers[0], "--automation")
+	dialUntilOpen(t, "WebKit", target).Close()
+	address := "127.0.0.1:" + freePort(t)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
 		t.Fatal(err)
 	}
-	d.address += "/" + session.SessionID
+	startProgram(t, nil, "WebKitWebDriver", "--host="+host, "--port="+port, "--target="+target)
+	dialUntilOpen(t, "WebKitWebDriver", address).Close()
+	d := &webDriver{sessions: "http://" + address + "/session"}
+	b := &otherBrowser{t: t, send: d.sendCommand, endBrowser: endBrowser, leaveCrash: d.leaveCrash, tabs: []string{"WebKitWebProces"}, group: group}
+	if err := d.startSession(); err != nil {
+		t.Fatal("WebKit starts no session: ", err)
+	}
 	return b, ""
 }
 
-// webDriver is a WebDriver session.
-type webDriver struct{ address string }
+// dialUntilOpen connects to a program that is starting.
+func dialUntilOpen(t *testing.T, name, address string) net.Conn {
+	t.Helper()
+	for late := time.Now().Add(waitLimit); ; time.Sleep(askEvery) {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			return conn
+		}
+		if time.Now().After(late) {
+			t.Fatal(name, " does not start: ", err)
+		}
+	}
+}
 
-func (d *webDriver) request(method, path string, parameters any) (json.RawMessage, error) {
+// webDriver is a WebDriver session.
+type webDriver struct {
+	sessions string // URL that starts sessions
+	session  string // URL of the session
+}
+
+func (d *webDriver) startSession() error {
+	made, err := d.post(d.sessions, map[string]any{"capabilities": map[string]any{}})
+	if err != nil {
+		return err
+	}
+	var session struct{ SessionID string }
+	err = json.Unmarshal(made, &session)
+	d.session = d.sessions + "/" + session.SessionID
+	return err
+}
+
+// leaveCrash starts a session with a new tab. The driver ends a session when the tab has crashed.
+func (d *webDriver) leaveCrash(b *otherBrowser) {
+	b.t.Helper()
+	for late := time.Now().Add(waitLimit); ; time.Sleep(askEvery) {
+		// The driver notices the crash when it receives a command, which then fails.
+		_, _ = b.send("WebDriver:Navigate", map[string]any{"url": "about:blank"})
+		err := d.startSession()
+		if err == nil {
+			return
+		}
+		if time.Now().After(late) {
+			b.t.Fatal("WebKit starts no session after a crash: ", err)
+		}
+	}
+}
+
+// post sends a request and returns the value in the answer.
+func (d *webDriver) post(url string, parameters any) (json.RawMessage, error) {
 	text, err := json.Marshal(parameters)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, d.address+path, bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +324,7 @@ func (d *webDriver) sendCommand(command string, parameters any) (json.RawMessage
 	if path == "" {
 		return nil, errors.New("unknown command " + command)
 	}
-	return d.request("POST", path, parameters)
+	return d.post(d.session+path, parameters)
 }
 
 func (b *otherBrowser) do(command string, parameters any) json.RawMessage {
@@ -328,6 +380,13 @@ func (b *otherBrowser) waitTrue(what, expression string) {
 	b.t.Fatalf("timeout while waiting for: %s\n%s\nlast error: %v\n%s", what, expression, err, screen)
 }
 
+// openFirstScreen loads the page, and waits until its program is running.
+func (b *otherBrowser) openFirstScreen(s *server) {
+	b.t.Helper()
+	b.visit(s.origin + "/")
+	b.waitReady()
+}
+
 func (b *otherBrowser) waitReady() {
 	b.t.Helper()
 	b.waitTrue("the program runs", `document.documentElement.dataset.ready === "1"`)
@@ -341,10 +400,63 @@ func (b *otherBrowser) clickElement(selector string) {
 	b.textOf(`(document.querySelector(` + quoteText(selector) + `).click(), "")`)
 }
 
+// killTab kills the processes that run the content of tabs (SIGKILL), as if the tab had crashed, and
+// opens another tab.
+func (b *otherBrowser) killTab() {
+	b.t.Helper()
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	killed := 0
+	for _, folder := range processes {
+		id, err := strconv.Atoi(filepath.Base(folder))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		// An error only means that the process has ended.
+		group, _ := syscall.Getpgid(id)
+		name, _ := os.ReadFile(filepath.Join(folder, "comm"))
+		if group == b.group && slices.Contains(b.tabs, strings.TrimSpace(string(name))) && syscall.Kill(id, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	if killed == 0 {
+		b.t.Fatal("no process runs the content of the tab")
+	}
+	b.leaveCrash(b)
+}
+
 // pickFiles selects a file in the file picker.
 func (b *otherBrowser) pickFiles(path string) {
 	b.t.Helper()
-	found := b.do("WebDriver:FindElement", map[string]any{"using": "css selector", "value": "#file"})
+	b.fillInput("#file", path)
+}
+
+// dropFiles drops a file on the page. WebDriver cannot drag files from outside the browser, so a
+// script reads the file from an additional input element, and sends the events of a drag.
+func (b *otherBrowser) dropFiles(path string) {
+	b.t.Helper()
+	b.textOf(`(document.body.append(Object.assign(document.createElement("input"), { type: "file", id: "dragged" })), "")`)
+	b.fillInput("#dragged", path)
+	b.textOf(`(() => {
+		const input = document.getElementById("dragged");
+		const dataTransfer = new DataTransfer();
+		dataTransfer.items.add(input.files[0]);
+		input.remove();
+		for (const kind of ["dragenter", "dragover", "drop"]) {
+			const event = new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true });
+			document.getElementById("drop").dispatchEvent(event);
+			if (kind === "drop" && !event.defaultPrevented) throw new Error("the page does not accept the drop");
+		}
+		return "";
+	})()`)
+}
+
+// fillInput enters the path of a file in an input element.
+func (b *otherBrowser) fillInput(selector, path string) {
+	b.t.Helper()
+	found := b.do("WebDriver:FindElement", map[string]any{"using": "css selector", "value": selector})
 	var element map[string]string
 	if err := json.Unmarshal(found, &element); err != nil {
 		b.t.Fatalf("%s: %v", found, err)
