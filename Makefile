@@ -43,7 +43,8 @@ SYSTEM_NEEDS := \
 	'?x86_64-w64-mingw32-ld:binutils-mingw-w64-x86-64:makes a library that older versions of wine lack' \
 	'?qemu-aarch64:qemu-user:runs the command for arm64'
 
-# Browsers other than Chromium, in which make soak uses the page.
+# Browsers other than Chromium, in which make soak uses the page. They are not part of make test: their
+# test takes one more minute, and these packages take about 400 MB.
 BROWSER_NEEDS := \
 	'?firefox-esr:firefox-esr:runs the page' \
 	'?WebKitWebDriver:webkit2gtk-driver:runs the page in WebKit' \
