@@ -5197,6 +5197,14 @@ func (c *ResultView) repeat() {
 	}
 }
 
+// exportAs returns the label of the list of export formats. Exports always contain the whole run.
+func (c *ResultView) exportAs() string {
+	if c.App.ranged() {
+		return "export whole run as …"
+	}
+	return "export as …"
+}
+
 func (c *ResultView) alone() string { return "#" + c.App.Screen.Against("").Hash() }
 
 func (c *ResultView) swapped() string {
@@ -5543,8 +5551,9 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							vgn = addElement(vgparent, "option\x00value\x00\x00export as …")
+							vgn = addElement(vgparent, "option\x00value\x00")
 							addProperty(vgn, "selected", true)
+							setText(vgn, c.exportAs())
 							for _, f := range c.App.Forms() {
 								_ = f
 								vgn = addElement(vgparent, "option")

@@ -40,6 +40,7 @@ func TestTimeline(t *testing.T) {
 	if d.timeline.From != 2 || d.timeline.To != 6 || !strings.HasPrefix(d.lastSaid(), "References ") {
 		t.Errorf("windows of the timeline = %d to %d, announcement = %q; want 2 to 6 and the references", d.timeline.From, d.timeline.To, d.lastSaid())
 	}
+	d.wants(">export whole run as …<")
 	if d.grids["code"].Rows == 0 || whole == 0 {
 		t.Error("the ranking is empty")
 	}
