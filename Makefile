@@ -271,10 +271,10 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: build edge build/wrangler.stamp bin/wasmtest race ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers, the page in Firefox and WebKit, response times of the Cloudflare worker in Cloudflare's runtime
+soak: build edge build/wrangler.stamp bin/wasmtest race ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers, the page in Firefox and WebKit, response times of the Cloudflare worker in Cloudflare's runtime, Lighthouse's scores
 	@$(NEED) $(BROWSER_NEEDS)
 	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestOtherBrowsers|TestWorkerKilledAtRandom|TestBrowserKilled|TestEightWorkers|TestBudgetCoversTheWholeTab' ./tools/e2e
-	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run TestRequests ./tools/e2e
+	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestRequests|TestLighthouse' ./tools/e2e
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run TestKilledAnalysisResumes ./tools/stackglass/internal/command
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run 'IntervalsCoverExactCurve|LongRun' ./core/analysis/sample/estimate
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run "Cyclic|Random" ./tools/stackglass/internal/shelf
