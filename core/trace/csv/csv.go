@@ -5,7 +5,7 @@
 //	137438953472,store,4,2,0x4001ab3
 //
 // Columns may be in any order, and only the address is required. The column names that common tools
-// use are recognised (see [Columns]). All other columns are ignored. Fields are separated by
+// use are recognised (see [Columns] and [Cores]). All other columns are ignored. Fields are separated by
 // commas, semicolons or tabs, whichever comes first in the header, and may be quoted (within
 // quotes, "" represents a quote). Numbers are decimal, or hexadecimal with 0x. A size or PC may be
 // empty.
@@ -20,6 +20,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -327,9 +328,13 @@ var Columns = [known][]string{
 	address: {"addr", "address", "vaddr", "ea", "memaddr"},
 	kind:    {"rw", "kind", "type", "op", "access", "write", "iswrite", "accesstype"},
 	size:    {"size", "bytes", "len", "length"},
-	thread:  {"tid", "thread", "threadid", "core", "cpu"},
+	thread:  {"tid", "thread", "threadid"},
 	pc:      {"pc", "ip", "instruction", "eip", "rip"},
 }
+
+// Cores lists the recognised names of a column of cores. Without a column of threads, the
+// references of each core are read as the references of one thread. Otherwise, the column is ignored.
+var Cores = []string{"core", "cpu", "cpuid"}
 
 type layout struct {
 	separator byte
@@ -360,7 +365,7 @@ func parseHeader(line []byte) (layout, *HeaderError) {
 		return layout{}, &HeaderError{*lines.Wrong(what, line, want)}
 	}
 	p := parser{columns: layout{separator: separatorOf(line), at: [known]int{-1, -1, -1, -1, -1}}}
-	c := &p.columns
+	c, core := &p.columns, -1
 	for rest, more := line, true; more; c.count++ {
 		var name []byte
 		var wrong *trace.SyntaxError
@@ -372,12 +377,21 @@ func parseHeader(line []byte) (layout, *HeaderError) {
 		}
 		column := columnOf(name)
 		if c.column[c.count] = column; column == known {
+			if isAny(name, Cores) {
+				if core >= 0 {
+					return fail("there are two columns for "+Cores[0], "one column")
+				}
+				core = c.count
+			}
 			continue
 		}
 		if c.at[column] >= 0 {
 			return fail("there are two columns for "+Columns[column][0], "one column")
 		}
 		c.at[column] = c.count
+	}
+	if c.at[thread] < 0 && core >= 0 {
+		c.at[thread], c.column[core] = core, thread
 	}
 	if c.at[address] < 0 {
 		return fail("there is no column of addresses", "a column named addr, and optionally tid, pc, rw and size")
@@ -396,20 +410,23 @@ func separatorOf(header []byte) byte {
 // columnOf returns the column with the given name, or the constant "known" if there is no such
 // column.
 func columnOf(name []byte) int {
+	for column, names := range Columns {
+		if isAny(name, names) {
+			return column
+		}
+	}
+	return known
+}
+
+// isAny reports whether a name in a header is one of the given names.
+func isAny(name []byte, names []string) bool {
 	letters := make([]byte, 0, len(name))
 	for _, c := range name {
 		if c != ' ' && c != '_' && c != '-' {
 			letters = append(letters, c)
 		}
 	}
-	for column, names := range Columns {
-		for _, n := range names {
-			if equalFold(letters, n) {
-				return column
-			}
-		}
-	}
-	return known
+	return slices.ContainsFunc(names, func(n string) bool { return equalFold(letters, n) })
 }
 
 // Recognise reports whether the first line of text, the beginning of a file, names an address

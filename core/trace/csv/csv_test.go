@@ -132,6 +132,7 @@ func TestHeaderErrorsAreFinal(t *testing.T) {
 	for text, want := range map[string]string{
 		"tid,rw\n1,r\n":                         `a.csv:1: header "tid,rw": there is no column of addresses, want a column named addr, and optionally tid, pc, rw and size`,
 		"addr,address\n1,2\n":                   `a.csv:1: header "addr,address": there are two columns for addr, want one column`,
+		"addr,cpu,core\n1,2,3\n":                `a.csv:1: header "addr,cpu,core": there are two columns for core, want one column`,
 		"\"addr\n":                              `a.csv:1: header "\"addr": the closing quote of a name is missing, want a closing quote on the same line`,
 		"addr" + strings.Repeat(",", 70) + "\n": `a.csv:1: header "addr` + strings.Repeat(",", 70) + `": there are too many columns, want at most 64`,
 	} {
@@ -143,6 +144,20 @@ func TestHeaderErrorsAreFinal(t *testing.T) {
 			if !errors.As(err, &wrong) || err.Error() != want || b.Len() != 0 {
 				t.Errorf("%d rows, error\n%v, want no rows and the error\n%s", b.Len(), err, want)
 			}
+		}
+	}
+}
+
+// TestCores checks that a column of cores is read as threads only if there is no column of threads.
+func TestCores(t *testing.T) {
+	for text, want := range map[string]uint32{
+		"cpu,addr\n7,1\n":        7,
+		"cpu,addr,tid\n7,1,4\n":  4,
+		"TID,addr,Core\n4,1,7\n": 4,
+	} {
+		rows, err := trace.ReadAll(NewReader("t", strings.NewReader(text)))
+		if err != nil || rows.Len() != 1 || rows.Thread[0] != want {
+			t.Errorf("%q: %+v, error %v, want thread %d", text, rows, err, want)
 		}
 	}
 }
