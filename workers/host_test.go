@@ -48,6 +48,7 @@ type fixture struct {
 	host  *workers.Host
 	store *memstore.Store
 	clock *clock
+	end   func() // ends the host, and waits for its end
 }
 
 // The type "attached" is the attachment that the tests use. An attachment contains a function that
@@ -89,12 +90,13 @@ func (f *fixture) serve() {
 	f.asker, f.host.Carrier = local.Pair()
 	ended := make(chan error, 1)
 	go func() { ended <- f.host.Serve() }()
-	f.t.Cleanup(func() {
+	f.end = sync.OnceFunc(func() {
 		f.asker.Close()
 		if err := <-ended; err != nil {
 			f.t.Errorf("Serve: %v", err)
 		}
 	})
+	f.t.Cleanup(f.end)
 	f.next(workers.TypeReady)
 }
 

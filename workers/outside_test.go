@@ -170,6 +170,7 @@ func TestNoRoomToSpill(t *testing.T) {
 				t.Errorf("entry %+v", e)
 			}
 		}
+		f.end() // the host reports a failure before it deletes the spill store
 		if !s.removed {
 			t.Error("spilled data remains although no run needs it")
 		}

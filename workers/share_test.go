@@ -382,9 +382,9 @@ func TestSharedRunResumes(t *testing.T) {
 		// The helpers can read the whole file, but the run can read only a part.
 		whole := bytesFile(b)
 		first := &stuck{bytes.NewReader(b[:len(b)*2/3]), make(chan struct{})}
-		opened := 0
+		var opened atomic.Int64
 		whole.open = func() io.ReadCloser {
-			if opened++; opened == 1 {
+			if opened.Add(1) == 1 {
 				return first
 			}
 			return io.NopCloser(bytes.NewReader(b))
