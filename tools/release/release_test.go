@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -115,6 +116,24 @@ func TestPageOfAnotherVersion(t *testing.T) {
 		}
 		if _, err := os.Stat(to); err == nil {
 			t.Errorf("the refused release of %s created its folder", test.version)
+		}
+	}
+}
+
+// TestPageHasNoCommit checks that the programs of the page do not contain the commit. The page of a
+// release must be the same before and after the page is committed.
+func TestPageHasNoCommit(t *testing.T) {
+	dist, err := site.Dist()
+	if err != nil {
+		t.Skip("skipped:", err)
+	}
+	programs, err := fs.Glob(dist, "assets/*.wasm")
+	if err != nil || len(programs) != 2 {
+		t.Fatalf("the page has the programs %v, want two (%v)", programs, err)
+	}
+	for _, name := range programs {
+		if program, err := fs.ReadFile(dist, name); err != nil || bytes.Contains(program, []byte("vcs.revision")) {
+			t.Errorf("%s contains the commit that the page was built from (%v)", name, err)
 		}
 	}
 }

@@ -160,7 +160,9 @@ func (b *build) compile(file, folder string) error {
 	}
 	defer os.RemoveAll(temporary)
 	out := filepath.Join(temporary, file)
-	args := []string{"build", "-trimpath", "-tags=" + buildTags, "-ldflags=-s -w", "-o", out}
+	// The programs must not contain the commit, because a release tags another commit than the one
+	// that the page was built from.
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags=" + buildTags, "-ldflags=-s -w", "-o", out}
 	for _, packages := range notInlined {
 		args = append(args, "-gcflags="+packages+"=-l")
 	}
