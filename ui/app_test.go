@@ -632,16 +632,19 @@ func (c *dying) Receive() (workers.Message, error) {
 
 // The type "slow" is a reader that is slow enough for the analysis to send a snapshot before the
 // trace ends.
-type slow struct{ r io.Reader }
+type slow struct {
+	r     io.Reader
+	pause time.Duration
+}
 
 func (s *slow) Read(p []byte) (int, error) {
-	time.Sleep(time.Millisecond)
+	time.Sleep(s.pause)
 	return s.r.Read(p[:min(len(p), 64)])
 }
 
 func TestSnapshotIsKeptIfWorkerDies(t *testing.T) {
 	d := newDesk(t)
-	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content), time.Millisecond} }
 	d.connect = func() (workers.Carrier, error) {
 		c, err := d.host()
 		return &dying{Carrier: c, ready: func() bool { return true }}, err
@@ -662,7 +665,7 @@ func TestInterruptedRunResumes(t *testing.T) {
 
 	d := newDesk(t)
 	d.checkpointBytes = 16 << 10
-	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content), time.Millisecond} }
 	d.connect = func() (workers.Carrier, error) {
 		c, err := d.host()
 		return &dying{Carrier: c, ready: func() bool { return len(d.entries()) > 0 }}, err
@@ -683,7 +686,7 @@ func TestInterruptedRunResumes(t *testing.T) {
 
 func TestSecondDroppedFileWaits(t *testing.T) {
 	d := newDesk(t)
-	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content), time.Millisecond} }
 	done := make(chan bool)
 	go func() { d.app.Offer(textItem()); done <- true }()
 	until(t, func() bool { return strings.Contains(d.html(), `id="run-cancel"`) })
@@ -727,7 +730,7 @@ func TestViewOtherResultDuringRun(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
 	kept := "#open=" + d.entries()[0].Key + "&view=diagnosis"
-	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content), time.Millisecond} }
 	done := make(chan bool)
 	go func() { d.app.Offer(textItem()); done <- true }()
 	until(t, func() bool { return strings.Contains(d.html(), `class="chip growing"`) })

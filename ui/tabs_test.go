@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/workers"
@@ -109,23 +110,31 @@ type deathOnCommand struct {
 	die <-chan struct{}
 }
 
-func (c *deathOnCommand) Receive() (workers.Message, error) {
+func (c *deathOnCommand) Receive() (m workers.Message, err error) {
+	arrived := make(chan struct{})
+	go func() {
+		m, err = c.Carrier.Receive()
+		close(arrived)
+	}()
 	select {
 	case <-c.die:
+		c.Carrier.Close()
+		<-arrived
 		return workers.Message{}, &workers.DeadError{Code: -1, Why: "the test killed it"}
-	default:
-		return c.Carrier.Receive()
+	case <-arrived:
+		return m, err
 	}
 }
 
 // twoTabs starts an analysis in one tab, and opens a second tab that shows its progress. The first
-// tab's worker dies when the channel "die" is closed.
-func twoTabs(t *testing.T) (first, second *desk, die chan struct{}, ended [2]chan struct{}) {
+// tab's worker dies when the channel "die" is closed. The parameter "pause" determines how long the
+// analysis takes: the file is read in about 800 parts, with a pause before each part.
+func twoTabs(t *testing.T, pause time.Duration) (first, second *desk, die chan struct{}, ended [2]chan struct{}) {
 	w := newWindow()
 	first = w.open(t, nil)
 	second = w.open(t, first)
 	die = make(chan struct{})
-	slowly := func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	slowly := func(content []byte) io.Reader { return &slow{bytes.NewReader(content), pause} }
 	first.fileOf = slowly
 	first.connect = func() (workers.Carrier, error) {
 		c, err := first.host()
@@ -150,7 +159,8 @@ func digestOfText(t *testing.T) string {
 }
 
 func TestSecondTabTakesOver(t *testing.T) {
-	first, second, die, ended := twoTabs(t)
+	// The analysis must not end before the test ends the worker, even if the test is delayed.
+	first, second, die, ended := twoTabs(t, 5*time.Millisecond)
 	second.wants("is being analysed in another tab", "Stop watching", "The result will also be shown here once it is complete")
 	until(t, func() bool {
 		progress := second.html()
@@ -170,7 +180,7 @@ func TestSecondTabTakesOver(t *testing.T) {
 // TestSuspendedPageEndsItsRuns checks that a page ends its runs when the browser suspends it, and
 // reports this when it is restored.
 func TestSuspendedPageEndsItsRuns(t *testing.T) {
-	first, second, _, ended := twoTabs(t)
+	first, second, _, ended := twoTabs(t, 5*time.Millisecond)
 	first.app.Leave()
 	<-ended[0]
 	<-ended[1]
@@ -183,14 +193,14 @@ func TestSuspendedPageEndsItsRuns(t *testing.T) {
 }
 
 func TestSuspendedPageStopsWatching(t *testing.T) {
-	_, second, _, ended := twoTabs(t)
+	_, second, _, ended := twoTabs(t, time.Millisecond)
 	second.app.Leave()
 	<-ended[1]
 	<-ended[0]
 }
 
 func TestSecondTabOpensTheResult(t *testing.T) {
-	first, second, _, ended := twoTabs(t)
+	first, second, _, ended := twoTabs(t, time.Millisecond)
 	<-ended[0]
 	<-ended[1]
 	e := second.entries()
@@ -202,7 +212,7 @@ func TestSecondTabOpensTheResult(t *testing.T) {
 }
 
 func TestStopWatching(t *testing.T) {
-	_, second, _, ended := twoTabs(t)
+	_, second, _, ended := twoTabs(t, time.Millisecond)
 	second.act(second.app.Cancel)
 	second.act(second.app.Cancel) // the user presses the button twice
 	<-ended[1]
@@ -220,7 +230,7 @@ func TestStopWatching(t *testing.T) {
 
 // TestInvalidMessagesFromAnotherTab checks that invalid messages from another tab cause no harm.
 func TestInvalidMessagesFromAnotherTab(t *testing.T) {
-	first, second, die, ended := twoTabs(t)
+	first, second, die, ended := twoTabs(t, time.Millisecond)
 	for _, body := range [][]byte{nil, {}, {0}, {255, 255}, bytes.Repeat([]byte{0xff}, 1000)} {
 		second.app.Heard("", body)
 		second.app.Heard("other", body)
@@ -273,7 +283,7 @@ func interruptedWith(t *testing.T, k *keeper) *desk {
 	d := newDesk(t)
 	d.app.Handles = k
 	d.checkpointBytes = 16 << 10
-	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content)} }
+	d.fileOf = func(content []byte) io.Reader { return &slow{bytes.NewReader(content), time.Millisecond} }
 	d.connect = func() (workers.Carrier, error) {
 		c, err := d.host()
 		return &dying{Carrier: c, ready: func() bool { return len(d.entries()) > 0 && len(k.Keys()) > 0 }}, err
