@@ -217,11 +217,10 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	a.update(func() {
 		a.run.key, a.run.name, a.run.carrier, a.run.cores = key, name, carrier, spec.Cores
 		a.wanted, a.lost, a.origin = "", "", ""
-		if item.Demo == "" {
-			a.recordStart(key, name)
-		}
 		if item.Demo != "" {
 			a.origin = demoPrefix + item.Demo
+		} else {
+			a.recordStart(key, name)
 		}
 		if a.items == nil {
 			a.items = map[string]Item{}
