@@ -220,7 +220,7 @@ func (a *app) simulateAndAnalyze(s *simulation, name string, h hierarchy.Hierarc
 		return nil, none, err
 	}
 	var program func() *trace.Program
-	if s.region != "" {
+	if s.r.firstSet("region") != "" {
 		if err := s.addRegion(&options, func() *trace.Program { return program() }); err != nil {
 			return nil, none, err
 		}

@@ -317,6 +317,7 @@ func TestSimulateRange(t *testing.T) {
 		"--range 3..9":             {"the part begins after the last reference: a.din has only 3 references"},
 		"--range 2..1":             {"range", "10%..35%"},
 		"--range 10":               {"range", "10%..35%"},
+		"--range=":                 {"range", "10%..35%"},
 		"--range 1..2 --warmup 1":  {"--range and --warmup cannot be combined"},
 		"--range 1..200% --skip 2": {"the part begins after the last reference: a.din has only 1 reference"},
 	} {
@@ -376,6 +377,7 @@ func TestSimulateRegion(t *testing.T) {
 		t.Errorf("%v, exit %d: %s%s", err, got.code, got.stdout, got.stderr)
 	}
 	for line, words := range map[string][]string{
+		"a.sgt --region=":                   {"--region: the name is empty"},
 		"a.sgt --region sove":               {"a.sgt has no region with this name; the regions are inner, other, solve"},
 		"none.sgt --region solve":           {"none.sgt has no marked regions", "stackglass_begin"},
 		"a.din --region solve":              {"a.din has no marked regions"},

@@ -16,7 +16,7 @@ import (
 // addRange makes the simulation count only the part of the run that --range selects. The references
 // before the part are a warm-up.
 func (s *simulation) addRange(a *app, name string, o pass.Options, to *simulate.Options) error {
-	if s.part == "" {
+	if s.r.firstSet("range") == "" {
 		return nil
 	}
 	if s.r.firstSet("warmup") != "" {
@@ -81,6 +81,9 @@ func (s *simulation) checkRange(l *loadedFile) error {
 // addRegion makes the simulation count only the references in the marked regions that --region
 // selects. The function program returns the program that the trace describes.
 func (s *simulation) addRegion(to *simulate.Options, program func() *trace.Program) error {
+	if s.region == "" {
+		return usagef("--region: the name is empty; give the name of a marked region")
+	}
 	if option := s.r.firstSet("range", "warmup"); option != "" {
 		return usagef("--region and --", option, " cannot be combined: with --region, all references outside the regions only fill the caches")
 	}
