@@ -122,9 +122,9 @@ func (c *counts) times(i int, from, to *beginning) float64 {
 // parameter changed contains the counts of the changed run at the same two beginnings.
 func (c *counts) extendSteady(unchanged *counts, changed []beginning) {
 	steady := unchanged.steady
-	// whole estimates a count of the whole changed run. The parameter run is the same count of the
-	// whole unchanged run. The function at returns the count at a beginning. After the second
-	// beginning, the run repeats the part between the beginnings the given number of times.
+	// whole estimates a count of the whole changed run. The parameter "run" is the same count of the
+	// whole unchanged run. The function "at" returns the count at a beginning. After the second
+	// beginning, the run repeats the part between the beginnings; "times" is the number of repetitions.
 	whole := func(run, times float64, at func(b *beginning) float64) float64 {
 		first, both := at(&steady[0])-at(&changed[0]), at(&steady[1])-at(&changed[1])
 		return max(0, run-both-times*(both-first))

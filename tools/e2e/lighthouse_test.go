@@ -21,11 +21,11 @@ const (
 // computer and on a phone. The scores for accessibility, best practices and search engines must be
 // 100. The score for performance is only printed, because it depends on the speed of the machine.
 //
-// The test is part of make soak, not of make test, because it takes ten minutes, fetches 200 npm
+// The test is part of make soak, not of make test, because it takes seven minutes, fetches 200 npm
 // packages that nothing else needs, and yields useful scores only on an idle machine.
 func TestLighthouse(t *testing.T) {
 	if !isSoak {
-		t.Skip("skipped: this test takes ten minutes and needs an idle machine; set STACKGLASS_SOAK=1 to run it")
+		t.Skip("skipped: this test takes seven minutes and needs an idle machine; set STACKGLASS_SOAK=1 to run it")
 	}
 	npx, err := exec.LookPath("npx")
 	if err != nil {
