@@ -203,7 +203,7 @@ func TestBackUndoesADrag(t *testing.T) {
 		}
 	}
 	if d.app.Screen.Levels != nil || d.app.Screen.Preset != "i7-6700" {
-		t.Errorf("screen after all steps back = %+v, want the preset i7-6700", d.app.Screen)
+		t.Errorf("screen after going back through all steps = %+v, want the preset i7-6700", d.app.Screen)
 	}
 	d.wants("Skylake")
 }

@@ -131,7 +131,7 @@ func TestOutermostBranchMattersMost(t *testing.T) {
 	entries := 1.0
 	for i, trips := range []float64{10, 20, 30} {
 		if in := list[2*i]; in.Block != 1+i || math.Abs(math.Abs(in.Weight)-(total-outside)/total) > 1e-9 {
-			t.Errorf("loop %d: the influence on the total %g is %+v, want block %d and the weight %g", i, total, in, 1+i, (total-outside)/total)
+			t.Errorf("loop %d: influence on the total (%g) = %+v, want block %d with weight %g", i, total, in, 1+i, (total-outside)/total)
 		}
 		outside += 2*entries*trips + entries*trips // the tests and latches of the loop, and the last test in each run of the next inner loop
 		entries *= trips

@@ -379,7 +379,7 @@ func (r *run) queues(of *counts) {
 			fix = "take several pieces of work at a time, or accumulate in a local variable and add the sum once at the end"
 		}
 		r.add(at, Finding{Kind: TrueSharing, Cost: at.coherence, Saved: most / 2, Least: at.coherence, Most: most,
-			Why:  "several threads perform atomic operations on the same word " + report.Count(uint64(times)).Human() + " times, so the line of this word moves from core to core",
+			Why:  "several threads perform atomic operations on the same word " + report.Count(uint64(times)).Human() + " times, so the cache line that contains it moves from core to core",
 			Fix:  fix,
 			How:  "One thread performed nearly all of these operations in this run. The upper bound is the waiting time if the threads always run at the same time.",
 			More: "communication --by site"})

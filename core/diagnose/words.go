@@ -81,7 +81,7 @@ func (d *Diagnosis) changes() string {
 // change.
 const small = 0.1
 
-// Saved returns the share of the cycles that all findings save together, from 0 to 1.
+// Saved returns the share of the cycles, from 0 to 1, that the fixes of all findings save.
 func (d *Diagnosis) Saved() float64 {
 	sum := 0.0
 	for i := range d.Findings {

@@ -38,7 +38,7 @@ type row struct {
 	arg   uint64
 }
 
-// The constants are the numbers of the blocks in the model's program.
+// The constants are the block numbers in the model's program.
 const (
 	mainEntry = iota
 	forkBlock

@@ -100,7 +100,7 @@ func runMCA(t *target, text string, flags ...string) (report mcaReport, complain
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
 // reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints this size only in
-// the statistics for assembly code, so the function needs some code.
+// the statistics for assembly code, so the function gives it some code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)

@@ -164,12 +164,12 @@ func (s *session) sections() []section {
 		{"The page in a tab of Chromium", []tableRow{
 			{"tab: speed relative to the command, one worker, .sgt", tabSpeed("analyze as the page does, one worker", "whole 1 sgt"), least("in the tab", 0.5)},
 			{"tab: speed relative to the command, one worker, text", tabSpeed("analyze text as the page does, one worker", "whole 1 lackey.lz4"), least("in the tab", 0.5)},
-			{"tab: time with one worker ÷ with two, .sgt", quotient("whole 1 sgt", "whole 2 sgt"), least("in the tab", 1.7)},
-			{"tab: time with one worker ÷ with two, text", quotient("whole 1 lackey.lz4", "whole 2 lackey.lz4"), least("in the tab", 1.7)},
+			{"tab: time with one worker ÷ with two, for .sgt traces", quotient("whole 1 sgt", "whole 2 sgt"), least("in the tab", 1.7)},
+			{"tab: time with one worker ÷ with two, for text traces", quotient("whole 1 lackey.lz4", "whole 2 lackey.lz4"), least("in the tab", 1.7)},
 			{"tab: million references/s, two workers", func(p *program) float64 { return p.references / 1e6 / figure("whole 2 sgt")(p) }, least("four threads", 2)},
 			{"tab: first curve, s", figure("curve 2 sgt"), most("in the tab", 1)},
 			{"tab: slowest view, first time, ms", figure("slowest view, first time sgt"), most("threads, demo", 100)},
-			{"tab: slowest view, later, ms", figure("slowest view sgt"), most("threads, demo", 100)},
+			{"tab: slowest view after the first display, ms", figure("slowest view sgt"), most("threads, demo", 100)},
 			{"tab: slowest slider, ms", figure("slowest slider sgt"), most("threads, demo", 50)},
 		}},
 	}

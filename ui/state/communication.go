@@ -489,7 +489,7 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 		by = Exact(shared) + " of them"
 	}
 	if moved > 0 {
-		elsewhere = Plural(moved, "part is not used most by the thread that touched it first", "parts are not used most by the threads that touched them first")
+		elsewhere = Plural(moved, "part is used more by another thread than by the thread that touched it first", "parts are used more by other threads than by the threads that touched them first")
 	}
 	return Plural(touched, "part was", "parts were") + " touched, " + by + " by several threads. " +
 		elsewhere + ". First-touch placement puts memory near the thread that touches it first."

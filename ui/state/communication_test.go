@@ -150,7 +150,7 @@ func TestOwnerMap(t *testing.T) {
 	if m.Texts[4] != "bytes 192 to 255: first touched by thread 1, used most by thread 7 (60\u202f% of 10 references), producer-consumer" {
 		t.Error(m.Texts[4])
 	}
-	if !strings.Contains(m.Summary, "1 part is not used most by the thread that touched it first") {
+	if !strings.Contains(m.Summary, "1 part is used more by another thread than by the thread that touched it first") {
 		t.Error(m.Summary)
 	}
 	if row := c.OwnersTable(0).Row(1); row[0] != "192" || row[2] != "7" {

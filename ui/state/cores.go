@@ -75,8 +75,8 @@ func ModelWords(name string) string {
 	return name
 }
 
-// CoresQuestion returns the page's question about several cores with the caches of h. The caller
-// adds the trace and the numbers of cores.
+// CoresQuestion returns the question that the page asks to predict several cores. The caches are
+// the caches of h. The caller adds the trace and the numbers of cores.
 func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
 	q := answers.MulticoreQuestion{Division: s.Division, Schedule: s.Schedule, Interleave: s.Interleave,
 		Machine: h.Lines(), Processor: "default", SDCM: ModelWords(s.Model)}

@@ -127,7 +127,7 @@ func (c *Comparison) Diagnoses(replies [2]*answers.Reply, h hierarchy.Hierarchy,
 		q = q.With("processor", processor)
 	}
 	a := c.ask(q, "findings")
-	problems = a.table("Problems, A and B", "", func(j *answers.Compared) *Table {
+	problems = a.table("Problems in A and B", "", func(j *answers.Compared) *Table {
 		t := j.Pick("saved_cycles").Wide(j.Key)
 		return show(&t, answerWords, nil, "kind", "function", "data", "status", "saved_cycles_a", "saved_cycles_b")
 	})

@@ -137,5 +137,5 @@ func LostNote(name string) string {
 	if name == "" {
 		return ""
 	}
-	return "The analysis of " + name + " was interrupted before its first checkpoint, so nothing of it is kept. To start it again, choose " + name + " again, or drop it on this page."
+	return "The analysis of " + name + " was interrupted before its first checkpoint, so nothing of it is kept. To restart the analysis, choose " + name + " again, or drop the file on this page."
 }

@@ -109,7 +109,7 @@ func singleCoreNotes(touches []profile.FirstTouch, stores []store) (notes []note
 	return notes
 }
 
-// recordAccess records an access of one of several cores.
+// recordAccess records an access by one of several cores.
 func (g *segment) recordAccess(line trace.Line, core uint8, writes, missing bool) {
 	if writes && g.isFirst(line) {
 		g.notes = append(g.notes, noteOf(line, stored, core, 0))

@@ -52,15 +52,16 @@
 // blocks determine this polynomial. The degree of the polynomial is at most the number of nested
 // loops.
 //
-// Blocks are alike under three conditions. First, the simulation makes the same decisions in each
-// block. Second, the touched lines, the states and the numbers of periods are in arithmetic
-// progression from block to block. Third, the lines that may be in the cache at the same time, and
-// the bounds of the regions, have the same order of addresses in each block. Each line is an affine
-// function of the number of the block. Two lines that have the same order in the first and the last
-// block therefore have the same order in all blocks in between. Two different lines therefore never
-// become the same line, and LRU depends only on which lines are the same. For the same reason, if
-// the jumps in the first and the last block are sound, the jumps in all blocks in between are
-// sound, too. If the last block does not meet the three conditions, an earlier block is tried.
+// Blocks are alike under three conditions. First, the simulation makes the same decisions in
+// each block. Second, the touched lines, the states and the numbers of periods are in arithmetic
+// progression from block to block. Third, consider the lines that may be in the cache at the
+// same time, and the bounds of the regions. Sorted by address, they have the same order in each
+// block. Each line is an affine function of the number of the block. Two lines that have the
+// same order in the first and the last block therefore have the same order in all blocks in
+// between. Two different lines therefore never become the same line, and LRU depends only on
+// which lines are the same. For the same reason, if the jumps in the first and the last block
+// are sound, the jumps in all blocks in between are sound, too. If the last block does not meet
+// the three conditions, an earlier block is tried.
 //
 // # Differences
 //

@@ -23,7 +23,7 @@ func TestPackRoundTrip(t *testing.T) {
 	for _, text := range []string{"int x;\n", long, "\n\n", "ä"} {
 		f := packed(t, "a.c", text)
 		if got := sourcefile.Text(f); got != text || f.Name != "a.c" {
-			t.Errorf("%s: a text of %d bytes has %d bytes after compression and decompression, or differs", f.Name, len(text), len(got))
+			t.Errorf("%s: after compression and decompression, a text of %d bytes differs (it has %d bytes)", f.Name, len(text), len(got))
 		}
 		if len(f.Packed) > len(text)+1 {
 			t.Errorf("Pack compressed %d bytes to %d bytes, want at most one byte more than the text", len(text), len(f.Packed))

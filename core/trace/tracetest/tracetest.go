@@ -51,7 +51,7 @@ func Of(refs ...Ref) *trace.Batch {
 // Lines builds a trace from a notation that is common in papers, such as "a b a" or "1:La 2:Sa".
 // Each letter a to z represents a line of lineBytes bytes. The letter may be preceded by a thread
 // number and a colon, and by L, S or M for the kind (default: a load). Each reference accesses one
-// byte. Lines panics for any other word, because the word is an error in the test.
+// byte. Lines panics if it finds another word, because the test is then wrong.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {

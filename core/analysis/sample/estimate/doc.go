@@ -76,8 +76,8 @@
 // of first accesses, and the number of accesses to invalidated lines, are estimated from up to
 // 8,192 lines, which are chosen by hash and observed at every access.
 //
-// A performance problem may concern only a few lines, such as the line that contains a counter that
-// all threads write. At a sampling rate of 1 %, 99 % of all samples do not contain such a line. In
+// A performance problem may involve only a few lines, for example a line with a counter to which all
+// threads write. At a sampling rate of 1 %, 99 % of all samples do not contain such a line. In
 // the other samples, the line counts as a hundred lines.
 //
 // # Intervals of the run

@@ -464,8 +464,8 @@ func busTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "bus", Title: "Transactions between the caches of a level", Columns: report.Columns(
 		"name=level", "bus_reads=BusRd", "bus_reads_exclusive=BusRdX", "upgrades=BusUpgr",
 		"silent_upgrades=silent upgrades (E to M)", "remote_clean=clean in another cache",
-		"remote_dirty=dirty in another cache", "write_backs_for_reads=written back for another cache's read",
-		"write_backs_for_writes=written back for another cache's write")}
+		"remote_dirty=dirty in another cache", "write_backs_for_reads=written back for a read by another cache",
+		"write_backs_for_writes=written back for a write by another cache")}
 	for _, l := range r.Levels {
 		if b := &l.Run.Bus; *b != (simulate.Bus{}) {
 			t.Add(countsOf(l.Cache.Name, b.Reads, b.ReadsExclusive, b.Upgrades, b.SilentUpgrades,

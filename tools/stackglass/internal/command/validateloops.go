@@ -51,7 +51,7 @@ type validatedTree struct {
 // runValidateLoops implements validate --loops. Without a trace, it validates the built-in kernels.
 func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string) error {
 	if s.r.firstSet("hierarchy", "fail-if", "cores", "sample") != "" {
-		return usagef("--loops: each cache is validated alone, for all threads together; leave out --hierarchy, --fail-if, --cores and --sample")
+		return usagef("--loops: each cache is validated separately, with the accesses of all threads combined; leave out --hierarchy, --fail-if, --cores and --sample")
 	}
 	if !(o.latency.HitCycles >= 0 && o.latency.MissCycles >= o.latency.HitCycles) {
 		return usagef("--hit-cycles, --miss-cycles: want at least 0 cycles, and a miss that costs at least as much as a hit")

@@ -161,7 +161,7 @@ func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) re
 
 // addSampling adds the options of validate --sampling.
 func addSampling(s *simulation) *[]string {
-	list := s.r.cmd.Flags().StringSlice("sampling", nil, "compare these `SAMPLES`, in the syntax of --sample, with the analysis of every access")
+	list := s.r.cmd.Flags().StringSlice("sampling", nil, "compare these `SAMPLES`, in the syntax of --sample, with an analysis of all accesses")
 	s.r.cmd.Flags().Uint32("line", analysis.DefaultLineBytes, "the size of a cache line in `BYTES`, for --sampling")
 	return list
 }
