@@ -22,6 +22,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/metrics"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
@@ -45,6 +46,7 @@ var (
 	fanIn      = flag.Int("fan-in", pass.DefaultFanIn, "number of neighbouring segments that are joined at once")
 	lanes      = flag.Int("lanes", 0, "number of branches of the pipeline, for runners that process a collection in one bundle (0: --workers, but at least 1)")
 	workspace  = flag.String("workspace", "", "a folder that all workers can write to; it stores segments, so that an interrupted job can be resumed")
+	mostInline = flag.Uint64("message-bytes", pass.DefaultMostInline, "largest segment that is sent through the runner; larger segments are stored in --workspace, or in --output, until the job ends")
 	temporary  = flag.String("temporary", "", "the folder to which a worker copies traces that are not files of its machine (default: the system's temporary folder)")
 	workers    = flag.Int("workers", 0, "number of worker processes on this machine, for the runner prism; a process that dies is replaced (0: work in this process)")
 	measured   = flag.Bool("metrics", false, "print the progress every 5 seconds to standard error (with the runner prism), and the bytes sent and the times at the end")
@@ -196,10 +198,15 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 		stop := show(os.Stderr, load.References)
 		defer stop()
 	}
+	o, remove := o.SpillTo()
 	p, s := beam.NewPipelineWithRoot()
 	pass.Build(s, traces, load.Stretches, o)
 	result, err := beamx.RunWithMetrics(ctx, p)
-	if err != nil {
+	if err == nil && *jobopts.Async {
+		return false, nil // the job still uses its files
+	}
+	// The context ends if the user interrupts the job.
+	if err := errors.Join(err, remove(context.WithoutCancel(ctx))); err != nil {
 		return false, err
 	}
 	if *measured && result != nil {
@@ -216,7 +223,7 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 func options() (pass.Options, error) {
 	o := pass.Options{
 		Analyses: *analyses, Sample: *sampled, Seed: *seed, References: *references, MostLines: *mostLines, PatienceMS: patience.Milliseconds(),
-		FanIn: *fanIn, Lanes: *lanes, Workspace: *workspace, Temporary: *temporary, Output: *output,
+		FanIn: *fanIn, Lanes: *lanes, MostInline: *mostInline, Workspace: *workspace, Temporary: *temporary, Output: *output,
 	}
 	if o.Lanes == 0 {
 		o.Lanes = max(1, *workers)

@@ -241,6 +241,29 @@ func Remove(ctx context.Context, name string) error {
 	return ignoreMissing(remover.Remove(ctx, name))
 }
 
+// RemoveFolder deletes the files of a folder, which has no folders inside, and then the folder. It
+// returns nil if the folder does not exist.
+func RemoveFolder(ctx context.Context, folder string) error {
+	fs, err := filesystem.New(ctx, folder)
+	if err != nil {
+		return fmt.Errorf("%s: %w", folder, err)
+	}
+	defer fs.Close()
+	names, err := fs.List(ctx, Join(folder, "*"))
+	if err != nil {
+		return fmt.Errorf("%s: cannot be listed: %w", folder, err)
+	}
+	for _, name := range names {
+		if err := Remove(ctx, name); err != nil {
+			return fmt.Errorf("%s: cannot be deleted: %w", name, err)
+		}
+	}
+	if strings.Contains(folder, "://") { // object stores have no folders
+		return nil
+	}
+	return ignoreMissing(os.Remove(folder))
+}
+
 // Writable creates a file in a folder, and returns an error if this fails.
 func Writable(ctx context.Context, folder, unique string) error {
 	name := Join(folder, ".stackglass-"+unique)

@@ -65,6 +65,9 @@ func (f *analyse) ProcessElement(ctx context.Context, task Task, emit func(strin
 	w.end(done)
 	for _, s := range all.Segments {
 		sentLeaves.Update(ctx, int64(len(s.Profile)))
+		if s, err = f.Options.spill(ctx, s); err != nil {
+			return err
+		}
 		emit(f.Options.node(&s), s)
 	}
 	if all.Rest != nil {
@@ -115,11 +118,7 @@ func (f *analyse) segments(ctx context.Context, t *opened, task *Task, w *work) 
 			return nil, nil, errors.New("it could not be analysed as a segment")
 		}
 		analysing.Update(ctx, time.Since(from).Milliseconds())
-		one, err := segmentOf(ctx, task.Trace, t.identity, task.Number, part.Profile)
-		if err != nil {
-			return nil, nil, err
-		}
-		made = append(made, one)
+		made = append(made, segmentOf(ctx, task.Trace, t.identity, task.Number, part.Profile))
 		if whole {
 			return made, nil, nil
 		}
@@ -165,21 +164,15 @@ func (f *analyse) step(ctx context.Context, s *analysis.Stretcher, begun time.Ti
 }
 
 // segmentOf compresses a segment.
-func segmentOf(ctx context.Context, name, identity string, number int, p *profile.Profile) (Segment, error) {
+func segmentOf(ctx context.Context, name, identity string, number int, p *profile.Profile) Segment {
 	begun := time.Now()
 	packed := pack(p.Encode())
 	packing.Update(ctx, time.Since(begun).Milliseconds())
-	if len(packed) > mostMessage {
-		return Segment{}, fmt.Errorf("a segment has %d bytes, but at most %d can be sent; choose a smaller --references or --segment-lines", len(packed), mostMessage)
-	}
 	return Segment{
 		Trace: name, Identity: identity, Number: number,
 		Start: p.Segment.Start, End: p.Segment.Start + p.Totals.AllReferences(), Profile: packed,
-	}, nil
+	}
 }
-
-// mostMessage is the maximum number of bytes of a message between a runner and its workers.
-const mostMessage = 2_000_000_000
 
 // keptAs returns the name of a task's result in the workspace, or "". The rest of a stretch is not
 // stored, because it begins where the time had elapsed, which differs between jobs.
@@ -213,7 +206,7 @@ func (o *Options) taken(ctx context.Context, t *opened, task *Task, name string)
 		if s.Alone != "" {
 			continue
 		}
-		if p, err := s.profile(); err != nil || p.Segment.Start != s.Start || s.Start+p.Totals.AllReferences() != s.End {
+		if p, err := s.profile(ctx); err != nil || p.Segment.Start != s.Start || s.Start+p.Totals.AllReferences() != s.End {
 			return nil, nil
 		}
 	}

@@ -160,6 +160,7 @@ var (
 	sentLayouts = beam.NewDistribution(Namespace, "bytes of layouts")
 	sentLeaves  = beam.NewDistribution(Namespace, "bytes of segments")
 	sentNodes   = beam.NewDistribution(Namespace, "bytes of joined segments")
+	spilled     = beam.NewDistribution(Namespace, "bytes of segments in files")
 	analysing   = beam.NewDistribution(Namespace, "milliseconds of analysing")
 	joining     = beam.NewDistribution(Namespace, "milliseconds of joining")
 	finishing   = beam.NewDistribution(Namespace, "milliseconds of finishing")

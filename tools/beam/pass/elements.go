@@ -2,6 +2,7 @@ package pass
 
 import (
 	"bytes"
+	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -38,7 +39,9 @@ type Segment struct {
 	Number   int    // number of the stretch in which it begins
 	Start    uint64 // number of references before it
 	End      uint64 // number of references up to its end
-	Profile  []byte // compressed; nil: the segment only represents the trace
+	Profile  []byte // compressed; nil: File contains it, or the segment only represents the trace
+	File     string // the file that contains the compressed profile, or ""
+	Digest   string // SHA-256 of the file's content
 	Ordered  []byte // compressed profile with the results of the analyses that have no segments, or nil
 	Alone    string // reason why it cannot be joined, so that one worker must analyse the whole trace, or ""
 }
@@ -116,10 +119,16 @@ func unpackValue[T any](b []byte) (v T, err error) {
 	return decode[T](b)
 }
 
+// represents reports whether the segment contains no references, and only represents the trace.
+func (s *Segment) represents() bool { return s.Profile == nil && s.File == "" && s.Alone == "" }
+
 // profile decodes the segment's profile.
-func (s *Segment) profile() (*profile.Profile, error) {
-	b, err := unpack(s.Profile)
+func (s *Segment) profile(ctx context.Context) (*profile.Profile, error) {
+	b, err := s.content(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if b, err = unpack(b); err != nil {
 		return nil, fmt.Errorf("%s: the segment that begins at reference %d arrived damaged; run the job again: %w", s.Trace, s.Start, err)
 	}
 	p, err := profile.Decode(b)

@@ -30,10 +30,10 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 		if one.Identity != t.identity {
 			return Result{}, fmt.Errorf("%s: its segments belong to another trace, or the file was changed during the job; run the job again", name)
 		}
-		if one.Profile != nil || one.Alone != "" {
-			list = append(list, one)
-		} else {
+		if one.represents() {
 			whole = one
+		} else {
+			list = append(list, one)
 		}
 	}
 	var rest, inOrder *profile.Profile
@@ -50,7 +50,7 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 			log.Warnf(ctx, "%s: one worker analyses the whole trace: %s", name, root.Alone)
 			plan, err = t.undivided(&f.Options)
 		case err == nil && whole == nil:
-			whole, err = root.profile()
+			whole, err = root.profile(ctx)
 		}
 		if err != nil {
 			return Result{}, err

@@ -46,9 +46,9 @@ func joinAll(ctx context.Context, o *Options, list []Segment) (Segment, error) {
 	if err != nil || whole == nil {
 		return first, err
 	}
-	s, err := segmentOf(ctx, first.Trace, first.Identity, first.Number, whole)
+	s := segmentOf(ctx, first.Trace, first.Identity, first.Number, whole)
 	sentNodes.Update(ctx, int64(len(s.Profile)))
-	return s, err
+	return o.spill(ctx, s)
 }
 
 // joinTo joins neighbours, which may arrive in any order. If there is only one segment, or if one of
@@ -81,7 +81,7 @@ func joinTo(ctx context.Context, o *Options, list []Segment) (first Segment, who
 	begun := time.Now()
 	var profiles []*profile.Profile
 	for i := range list {
-		p, err := list[i].profile()
+		p, err := list[i].profile(ctx)
 		if err != nil {
 			return first, nil, err
 		}

@@ -2,6 +2,7 @@ package pass
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 )
@@ -32,13 +33,56 @@ func TestJoinRefuses(t *testing.T) {
 	}
 }
 
+// TestSpilled checks that a segment in a file is the same segment, and that a missing or changed file
+// is reported with its name and the place in the trace.
+func TestSpilled(t *testing.T) {
+	ctx, o := context.Background(), Options{Analyses: "default", Output: t.TempDir(), MostInline: 10}
+	o, remove := o.SpillTo()
+	small := Segment{Trace: "a.sgt", Start: 7, Profile: []byte("0123456789")}
+	if s, err := o.spill(ctx, small); err != nil || s.File != "" || string(s.Profile) != "0123456789" {
+		t.Errorf("a small segment: %+v, %v", s, err)
+	}
+	large := Segment{Trace: "a.sgt", Start: 7, End: 7, Profile: []byte("0123456789a")}
+	s, err := o.spill(ctx, large)
+	if err != nil || s.Profile != nil || !strings.HasPrefix(s.File, o.Spill) || s.represents() {
+		t.Fatalf("a large segment: %+v, %v", s, err)
+	}
+	if again, err := o.spill(ctx, large); err != nil || again.File != s.File {
+		t.Errorf("a repeated bundle: %+v, %v", again, err)
+	}
+	if b, err := s.content(ctx); err != nil || string(b) != "0123456789a" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, change := range []struct {
+		want string
+		do   func() error
+	}{
+		{"truncated to 3 bytes", func() error { return os.Truncate(s.File, 3) }},
+		{"was changed", func() error { return os.WriteFile(s.File, []byte("0123456789b"), 0o644) }},
+		{"is missing", func() error { return remove(ctx) }},
+	} {
+		if err := change.do(); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := joinTo(ctx, &o, []Segment{s, {Trace: "a.sgt", Start: 7, Profile: pack(nil)}})
+		for _, want := range []string{s.File, "a.sgt", "reference 7", change.want, "run the job again"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want one with %q", err, want)
+			}
+		}
+	}
+	if list, err := os.ReadDir(o.Output); err != nil || len(list) > 0 {
+		t.Errorf("%v, %v is left over", list, err)
+	}
+}
+
 // FuzzSegment checks that bytes that are not a segment are refused.
 func FuzzSegment(f *testing.F) {
 	f.Add([]byte("x"))
 	f.Add(pack([]byte("stackglass")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := Segment{Trace: "a.sgt", Profile: b}
-		if p, err := s.profile(); err == nil && p.Segment == nil {
+		if p, err := s.profile(context.Background()); err == nil && p.Segment == nil {
 			t.Error("the bytes are not a segment, but there was no error")
 		}
 		if _, err := unpackValue[[]Segment](b); err == nil && len(b) == 0 {

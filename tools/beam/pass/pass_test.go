@@ -130,7 +130,7 @@ func folder(t *testing.T, content map[string][]byte) (dir string, names []string
 }
 
 func options(t *testing.T) pass.Options {
-	return pass.Options{Analyses: "default", References: 20_000, MostLines: 1 << 20, FanIn: 3, Lanes: 1, Output: t.TempDir()}
+	return pass.Options{Analyses: "default", References: 20_000, MostLines: 1 << 20, FanIn: 3, Lanes: 1, MostInline: pass.DefaultMostInline, Output: t.TempDir()}
 }
 
 // run runs the pipeline on Prism, in this process.
@@ -140,9 +140,20 @@ func run(t *testing.T, names []string, o pass.Options) error {
 	if err != nil {
 		return err
 	}
+	o, remove := o.SpillTo()
 	p, s := beam.NewPipelineWithRoot()
 	pass.Build(s, names, load.Stretches, o)
 	_, err = prism.Execute(context.Background(), p)
+	_, spilled := os.Stat(o.Spill)
+	if large := o.MostInline < pass.DefaultMostInline; err == nil && large != (spilled == nil) {
+		t.Errorf("segments of more than %d bytes are sent: %v", o.MostInline, spilled)
+	}
+	if failed := remove(context.Background()); failed != nil {
+		t.Error(failed)
+	}
+	if _, left := os.Stat(o.Spill); !os.IsNotExist(left) {
+		t.Errorf("%s is left over: %v", o.Spill, left)
+	}
 	return err
 }
 
@@ -190,6 +201,8 @@ func TestSameBytes(t *testing.T) {
 		func(o *pass.Options) { o.Analyses = "default,blocks" },
 		func(o *pass.Options) { o.Analyses, o.Lanes = "default,loops,footprint,data", 2 },
 		func(o *pass.Options) { o.Analyses, o.Workspace = "sites", t.TempDir() },
+		func(o *pass.Options) { o.MostInline, o.FanIn = 100, 2 },
+		func(o *pass.Options) { o.MostInline, o.Workspace = 0, t.TempDir() },
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			o := options(t)

@@ -35,6 +35,9 @@ type Options struct {
 	FanIn      int    // number of neighbours that are joined at once
 	Lanes      int    // number of branches of the pipeline, for runners that process a collection in one bundle
 
+	MostInline uint64 // maximum number of bytes of a segment in a message; larger segments are stored in files
+	Spill      string // the folder of these files: see SpillTo
+
 	Workspace string // the folder that stores segments, so that a job can be resumed, or ""
 	Temporary string // the folder to which workers copy files that are not on their machine
 	Output    string // the folder of the profiles

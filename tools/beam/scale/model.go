@@ -120,21 +120,11 @@ type Estimate struct {
 	RootBytes     float64 // bytes of the largest state
 	SegmentMemory float64 // bytes of memory in a worker that analyses a segment
 	RootMemory    float64 // bytes of memory in the worker that joins the last parts
-	Fits          Limit
+	Fits          bool    // a stack can contain all lines
 }
-
-// Limit is the limit that makes a job impossible; "" if there is none.
-type Limit string
-
-// The limits.
-const (
-	MessageLimit Limit = "message" // a state exceeds the size of a message
-	LinesLimit   Limit = "lines"   // a state exceeds the number of lines of a stack
-)
 
 const (
 	headReferences = 1 << 17       // before the first stretch; see package core/analysis
-	MostMessage    = 2e9           // bytes; see package pass
 	mostLines      = 1<<32 - 1<<17 // see package core/stack
 	chunkBytes     = 1 << 20       // a chunk of a container ends after this number of bytes,
 	chunkSteps     = 1 << 22       // or after this number of references
@@ -215,12 +205,7 @@ func Predict(j Job, c *Costs, f *Fixed) Estimate {
 	e.Finish = headReferences*c.Plain.At(e.Lines) + in*(c.Decode.At(in)+c.Join.At(in))
 	e.Work += e.Finish
 	e.Total = e.Begin + e.Analyse + e.Join + e.Finish
-	switch {
-	case min(j.Footprint, in) > mostLines:
-		e.Fits = LinesLimit
-	case e.RootBytes > MostMessage:
-		e.Fits = MessageLimit
-	}
+	e.Fits = min(j.Footprint, in) <= mostLines
 	return e
 }
 

@@ -32,7 +32,7 @@ func Files(m *measure.Measured) ([]File, error) {
 	}
 	t, err := template.New("SCALE.md").Funcs(template.FuncMap{
 		"constants": d.constants, "fixed": d.fixed, "traces": d.traces, "check": d.check,
-		"predictions": d.predictions, "stops": d.stops, "moves": d.moves, "messageLines": d.messageLines, "indexOf": d.indexOf, "steps": d.steps, "blocks": d.blocks,
+		"predictions": d.predictions, "stops": d.stops, "moves": d.moves, "indexOf": d.indexOf, "steps": d.steps, "blocks": d.blocks,
 	}).Parse(text)
 	if err != nil {
 		return nil, err
@@ -257,12 +257,9 @@ func (d *document) predictions() string {
 					}
 					cells = append(cells, seconds(e.Total))
 				}
-				fits := "yes"
-				switch e.Fits {
-				case scale.MessageLimit:
-					fits = "no: " + size(e.RootBytes) + " in a message"
-				case scale.LinesLimit:
-					fits = "no: 2³² lines"
+				fits := "no: 2³² lines"
+				if e.Fits {
+					fits = "yes"
 				}
 				t.row(append(cells, digits(e.Speedup()), size(e.Sent), size(e.SegmentMemory), size(e.RootMemory), fits)...)
 			}
@@ -365,12 +362,6 @@ func (d *document) blocks() string {
 		t.row(digits(blocks), seconds(e.Begin), seconds(e.Total), size(e.Stretches*blocks*d.m.Fixed.BlockBytes))
 	}
 	return t.String()
-}
-
-// messageLines returns the number of lines in the largest state of a chase that fits in a message.
-func (d *document) messageLines() string {
-	c := d.costs[measure.Chase].Bytes
-	return strconv.Itoa(int(math.Floor(scale.MostMessage/c[len(c)-1].Cost/1e7))*10) + " million"
 }
 
 // indexOf returns the cost of the index of a long trace.
