@@ -383,7 +383,7 @@ func (r *run) chain(b int) (c chained) {
 			c.loads = true
 		case isFloat(i.Opcode):
 			c.floats = true
-		case i.Opcode == "mul":
+		case strings.HasPrefix(i.Opcode, "mul"):
 			products = true
 		case isRemainder(i.Opcode):
 			remainders = true

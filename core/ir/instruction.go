@@ -57,6 +57,7 @@ type inst struct {
 	contract      bool   // whether a product and a sum may be fused into a single operation
 	static        bool   // alloca of a constant number of elements
 	count         uint64 // number of elements of an alloca
+	factor        string // the constant factor of a product that an address computation can compute: 3, 5 or 9; or ""
 	resultName    string
 	swiftError    bool
 	shift         shift // the offset that an address computation adds
@@ -247,7 +248,9 @@ func (r *reader) readStep(in *inst, letter byte) {
 	case 'o':
 		r.readOperand()
 	case 'v':
-		r.readValue()
+		if text, _ := r.readValue(); in.word == "mul" && (text == "3" || text == "5" || text == "9") {
+			in.factor = text
+		}
 	case 'T':
 		in.typ = r.readOperand().typ
 	case 'R':

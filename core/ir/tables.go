@@ -308,6 +308,9 @@ func (t *tables) listInstructions(p *plan, q *piece, ops []trace.Op) []trace.Ins
 		}
 		in := &p.f.insts[i]
 		name, _ := opName(in)
+		if in.factor != "" {
+			name += " " + in.factor
+		}
 		instr := trace.Instr{Opcode: name, Type: typeText(in.typ), Uses: p.usesOf(q, i, loop)}
 		if at := p.memory.writer(i); at != noWriter {
 			instr.Uses = append(instr.Uses, at)

@@ -107,3 +107,31 @@ func TestMultiplyAddOperands(t *testing.T) {
 		}
 	}
 }
+
+// TestFactors checks that the opcodes of instructions contain the factors 3, 5 and 9, and that
+// opcode counts do not contain them.
+func TestFactors(t *testing.T) {
+	const text = `define i64 @f(i64 %x) {
+  %a = mul nuw nsw i64 %x, 3
+  %b = mul i64 %a, 5
+  %c = mul i64 %b, 9
+  %d = mul i64 %c, 7
+  %e = mul i64 %d, %x
+  %f = add i64 %e, 3
+  ret i64 %f
+}
+`
+	m, err := Read([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := m.Program.Blocks[0]
+	for i, want := range []string{"mul 3", "mul 5", "mul 9", "mul", "mul", "add"} {
+		if b.Instrs[i].Opcode != want {
+			t.Errorf("instruction %d has opcode %q, want %q", i, b.Instrs[i].Opcode, want)
+		}
+	}
+	if b.Ops[0].Opcode != "mul" || b.Ops[0].Count != 5 {
+		t.Errorf("the first opcode count is %+v, want 5 × mul", b.Ops[0])
+	}
+}

@@ -389,7 +389,7 @@ func (l *layout) markFree(i int) {
 	switch in.Opcode {
 	case "add", "sub", "or":
 		// Adding a constant to an address is free.
-		l.free[i] = l.free[i] || len(in.Uses) == 1 && l.allUsers(i, l.isAddress)
+		l.free[i] = l.free[i] || len(in.Uses) == 1 && (l.allUsers(i, l.isAddress) || l.isDisplacement(in))
 	case "zext", "sext":
 		if of := shapeOf(in.Type); of.elements > 0 {
 			// free, because the mask that the comparison computes is already the extended vector
@@ -412,6 +412,18 @@ func (l *layout) markFree(i int) {
 			l.free[c] = l.allUsers(int(c), func(u int32) bool { return u == int32(i) })
 		}
 	}
+}
+
+// isDisplacement reports whether the address computation of a product also adds the constant of a
+// sum, in the same time. On x86-64, an address computation can add a constant, but no processor
+// completes an address computation with three operands in one cycle.
+func (l *layout) isDisplacement(in *trace.Instr) bool {
+	from := l.definingInstr(in, 0)
+	if in.Opcode != "add" || from < 0 || l.p.ISA != "x86-64" || !isScaled(&l.instrs[from]) || len(l.users[from]) != 1 {
+		return false
+	}
+	c, ok := l.p.cost(Scaled, l.shapeInRegisters(in.Type))
+	return ok && c.Latency >= 2
 }
 
 // markFreeExtension marks extensions that cost nothing: instructions with narrower results clear

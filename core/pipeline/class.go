@@ -56,6 +56,9 @@ const (
 	Masked  Class = "maskedload"
 	MaskedS Class = "maskedstore"
 	Call    Class = "call"
+	// Scaled is the sum of a value and the same value times 2, 4 or 8: a product with 3, 5 or 9,
+	// which an address computation (lea on x86-64) can compute.
+	Scaled Class = "scaled"
 
 	// CrossingLoad and CrossingStore contain the additional cost of an access that crosses a line.
 	CrossingLoad  Class = "crossingload"
@@ -68,7 +71,7 @@ var substitutes = map[Class]Class{
 	ALU: IAdd, IAdd: Unknown, Branch: Unknown, IMul: Unknown, FMul: FAdd, IDiv: Unknown, FDiv: Unknown,
 	Shift: ALU, ShiftBy: Shift, Rotate: Shift, ICmp: ALU, FCmp: FAdd, Mask: ICmp, SetBit: ALU, Select: ALU, FMin: FAdd,
 	Extend: ALU, Narrow: Shuffle, FSign: ALU, Sqrt: FDiv, Round: FAdd, IntToF: FAdd, LongToF: IntToF, FToInt: FAdd, Convert: FAdd,
-	Shuffle: ALU, Insert: Shuffle, Extract: Shuffle, Count: ALU, Swap: ALU, Atomic: Store,
+	Shuffle: ALU, Insert: Shuffle, Extract: Shuffle, Count: ALU, Swap: ALU, Scaled: ALU, Atomic: Store,
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
@@ -128,6 +131,10 @@ func byName(names map[Class]string) map[string]Class {
 func kindOf(in *trace.Instr) (Class, bool) {
 	class, known := opcodes[in.Opcode]
 	switch {
+	case isScaled(in):
+		return Scaled, true
+	case strings.HasPrefix(in.Opcode, "mul "):
+		return IMul, true
 	case !known:
 		return intrinsic(in)
 	case class == Shift && len(in.Uses) > 1:
@@ -138,6 +145,17 @@ func kindOf(in *trace.Instr) (Class, bool) {
 		return Branch, in.Type != ""
 	}
 	return class, class != ""
+}
+
+// isScaled reports whether an instruction multiplies an integer by 3, 5 or 9, so that an address
+// computation can compute the product. Products of vectors and of integers with more than 64 bits
+// remain multiplications.
+func isScaled(in *trace.Instr) bool {
+	switch in.Opcode {
+	case "mul 3", "mul 5", "mul 9":
+		return in.Type == "i64" || in.Type == "i32" || in.Type == "i16" || in.Type == "i8"
+	}
+	return false
 }
 
 // intrinsic returns the class of a call that is compiled to an instruction. The callee is an LLVM

@@ -204,6 +204,53 @@ func TestInstructionsWithoutCost(t *testing.T) {
 	}
 }
 
+// TestScaledProducts checks that a product with 3, 5 or 9 costs as much as an address computation.
+func TestScaledProducts(t *testing.T) {
+	product := func(factor, typ string) []trace.Instr {
+		return []trace.Instr{{Opcode: "phi", Type: typ, Uses: []int32{-2 - 2}},
+			{Opcode: "mul" + factor, Type: typ, Uses: []int32{0}}, {Opcode: "add", Type: typ, Uses: []int32{1}}}
+	}
+	for _, c := range []struct {
+		processor, factor, typ string
+		class                  Class
+		recurrence             float64 // of x = factor × x + constant
+	}{
+		{"znver4", " 3", "i64", Scaled, 2}, // one address computation, which also adds the constant
+		{"znver4", " 5", "i32", Scaled, 2},
+		{"znver4", " 9", "i8", Scaled, 2},
+		{"znver4", "", "i64", IMul, 4},
+		{"znver4", " 3", "i128", IMul, 0}, // several instructions
+		{"znver4", " 3", "<4 x i32>", IMul, 4},
+		{"sapphirerapids", " 3", "i64", Scaled, 2}, // an address computation and an addition
+		{"neoverse-v2", " 3", "i64", Scaled, 2},
+	} {
+		p, err := Named(c.processor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := p.NewBody(product(c.factor, c.typ), Options{})
+		if got := b.Steady().Recurrence; b.Ops[1].Class != c.class || c.recurrence > 0 && got != c.recurrence {
+			t.Errorf("%s: a chain of mul%s %s has class %s and takes %v cycles, want %s and %v", c.processor, c.factor, c.typ, b.Ops[1].Class, got, c.class, c.recurrence)
+		}
+		shared := append(product(c.factor, c.typ), trace.Instr{Opcode: "store", Type: c.typ, Uses: []int32{1, -1}})
+		if b = p.NewBody(shared, Options{}); b.Ops[2].Class != IAdd {
+			t.Errorf("%s: the sum costs %+v although the product has another user", c.processor, b.Ops[2])
+		}
+	}
+}
+
+// TestZenDivision checks the throughput of divisions on AMD Zen 4, which differs from LLVM's tables.
+func TestZenDivision(t *testing.T) {
+	p, err := Named("znver4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	divide := []trace.Instr{{Opcode: "udiv", Type: "i32", Uses: []int32{-1, -1}}}
+	if got := p.NewBody(divide, Options{}).Steady().Cycles; got != 6 {
+		t.Errorf("independent 32-bit divisions take %v cycles each, want 6", got)
+	}
+}
+
 func TestMultiplyAddChains(t *testing.T) {
 	p := toy(t)
 	p.Set(Key{FMA, "double"}, Cost{Latency: 4, Addend: 2, MicroOps: 1, Uses: []Use{{Ports: 1, Cycles: 1}}})

@@ -132,6 +132,9 @@ type Op struct {
 
 // Instr is one instruction with its dependences.
 type Instr struct {
+	// Opcode is LLVM's name of the operation. The opcode of a product of a value and the constant 3,
+	// 5 or 9 contains the constant, as in "mul 3", because an address computation can compute the
+	// product.
 	Opcode, Type string
 	// Uses lists the operands of the instruction. A number n ≥ 0 means instruction n of the block. The
 	// number -1 means a value from outside the block. The number -2 - n means the result of
