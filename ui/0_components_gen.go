@@ -1537,7 +1537,6 @@ type CodeView struct {
 	Operands, Caveats vugu.Builder
 	Evictions         vugu.Builder
 	Exchanges         vugu.Builder
-	Instructions      vugu.Builder
 }
 
 func (c *CodeView) view() *state.CodeView { return c.App.codeView() }
@@ -1600,12 +1599,23 @@ func (c *CodeView) hasSource() bool { return c.App.code.sourced }
 func (c *CodeView) wide() string { return strconv.FormatBool(c.App.code.wide) }
 
 // shape returns the CSS class of the layout, which shows the source next to the ranking or
-// below it.
+// below it, or below the ranking and next to the instructions.
 func (c *CodeView) shape() string {
-	if c.view().Brief {
+	switch {
+	case c.view().Brief:
 		return "code-beside"
+	case c.showsInstructions():
+		return "code-below code-linked"
 	}
 	return "code-below"
+}
+
+// rankingRows returns the number of rows of the ranking that are visible at a time.
+func (c *CodeView) rankingRows() string {
+	if c.showsInstructions() {
+		return "7"
+	}
+	return "18"
 }
 
 // advice returns the problem that the diagnosis found in the selected line.
@@ -1663,8 +1673,11 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00place-instructions\x00data-key-ir\x001\x00title\x00i\x00LLVM IR instructions")
+				setAttribute(vgn, "aria-expanded", c.expanded())
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.toggleInstructions() })
 				addText(vgparent, "\n\t\t\t")
-				if c.hasSource() {
+				if c.hasSource() && !c.showsInstructions() {
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-wide\x00data-key-table\x001\x00title\x00t\x00all columns")
 					setAttribute(vgn, "aria-pressed", c.wide())
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ShowAllColumns() })
@@ -1689,7 +1702,9 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				addElement(vgparent, "sg-table\x00id\x00table-code\x00table\x00code")
+				vgn = addElement(vgparent, "sg-table\x00id\x00table-code")
+				setAttribute(vgn, "rows", c.rankingRows())
+				setAttribute(vgn, "table", "code")
 			}
 			vgn = addElement(vgparent, "section\x00aria-label\x00Source\x00class\x00code-source")
 			{
@@ -1784,8 +1799,44 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgn = addElement(vgparent, "p\x00class\x00note\x00id\x00source-short")
 								setText(vgn, c.tooShort())
 							}
-							addElement(vgparent, " sg-table\x00rows\x0026\x00id\x00table-source\x00table\x00source")
+							addElement(vgparent, " sg-table\x00class\x00lines\x00rows\x0026\x00id\x00table-source\x00table\x00source")
 						}
+					}
+				}
+			}
+			if c.showsInstructions() {
+				vgn = addElement(vgparent, "section\x00aria-label\x00LLVM IR instructions\x00id\x00instructions")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.listed() {
+						vgn = addElement(vgparent, "div\x00class\x00source-head")
+						{
+							vgparent := vgn
+							_ = vgparent
+							addElement(vgparent, "b\x00LLVM IR")
+							vgn = addElement(vgparent, " span\x00class\x00actions")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00instructions-copy\x00aria-label\x00copy the LLVM IR instructions\x00copy")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.CopyCSV("instructions") })
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00instructions-csv\x00aria-label\x00CSV of the LLVM IR instructions\x00CSV")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("instructions") })
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00instructions-json\x00aria-label\x00JSON of the LLVM IR instructions\x00JSON")
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("instructions") })
+								addText(vgparent, "\n\t\t\t\t")
+							}
+						}
+					}
+					addText(vgparent, "\n\t\t\t")
+					if c.listed() {
+						addElement(vgparent, "sg-table\x00class\x00lines\x00rows\x0026\x00id\x00table-instructions\x00table\x00instructions")
+					}
+					addText(vgparent, "\n\t\t\t")
+					if !c.listed() {
+						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00instructions-missing")
+						setText(vgn, c.noInstructions())
 					}
 				}
 			}
@@ -1870,26 +1921,6 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							addComponent(vgin, vgout, vgparent, c.Distances)
-						}
-					}
-					vgn = addElement(vgparent, "p")
-					{
-						vgparent := vgn
-						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00place-instructions\x00LLVM IR instructions")
-						setAttribute(vgn, "aria-expanded", c.expanded())
-						addListener(vgn, "click", func(event vugu.DOMEvent) { c.toggleInstructions() })
-					}
-					vgn = addElement(vgparent, "div\x00class\x00slot")
-					{
-						vgparent := vgn
-						_ = vgparent
-						if c.showsInstructions() && c.Table("instructions") != nil {
-							addComponent(vgin, vgout, vgparent, c.Instructions)
-						}
-						if c.showsInstructions() && c.Table("instructions") == nil {
-							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00instructions-missing")
-							setText(vgn, c.noInstructions())
 						}
 					}
 				}

@@ -40,7 +40,9 @@ type codeState struct {
 	tables    map[string]*state.Table
 	distances *state.Chart
 
-	instructions verbAnswer // the LLVM IR instructions of the selected line
+	instructions verbAnswer          // the LLVM IR instructions of the selected line
+	listed       *state.Instructions // the instructions in view
+	site         int                 // the site of the instruction that the user selected
 }
 
 // codeView returns the Code view of the result in view; nil if there are no sites. It is recomputed
@@ -77,7 +79,7 @@ func (a *App) codeView() *state.CodeView {
 		c.view.Lines, c.view.Advice = c.sums[attribution.Line], a.adviceOn
 		c.view.Document, c.view.OfPlace = of.SitesDocument(by, c.machine), of.PlaceDocument(by, c.machine)
 	}
-	c.view.Brief = c.sourced && !c.wide
+	c.view.Brief = c.sourced && !c.wide && a.Screen.Table != "instructions"
 	return c.view
 }
 
@@ -109,7 +111,7 @@ func (a *App) pickedPlace() int {
 
 func newCode(a *App) View {
 	c := &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before"), Operands: newTable(a, "operands"),
-		Evictions: newTable(a, "evictions"), Exchanges: newTable(a, "exchanges"), Instructions: newTable(a, "instructions")}
+		Evictions: newTable(a, "evictions"), Exchanges: newTable(a, "exchanges")}
 	c.Caveats = &Caveats{ID: "code-doubts", List: c.doubts}
 	return c
 }
@@ -149,12 +151,20 @@ func (c *CodeView) Draw() {
 	a.draw(made.distances)
 	if c.showsInstructions() && c.instructionsMissing() == "" {
 		x := &a.code.instructions
-		x.ask(a, a.result, state.InstructionsQuestion(v.Line(place)), func() {
+		r := a.result
+		x.ask(a, r, state.InstructionsQuestion(v.Line(place)), func() {
+			first := a.code.listed == nil
+			if a.code.listed = nil; x.reply != nil {
+				a.code.listed = state.NewInstructions(r.Profile, x.reply)
+			}
 			a.drawAgain(state.TabCode)
-			if t := c.Table("instructions"); t != nil {
+			if t := c.Table("instructions"); t != nil && first {
 				a.Port.Announce(t.Caption)
 			}
 		})
+		if c.listed() {
+			a.grid(v.InstructionsGrid(a.code.listed, place, a.code.site))
+		}
 	}
 	if f, line := a.source(); f != nil {
 		name, _ := v.Location(place)
@@ -190,10 +200,8 @@ func (c *CodeView) Table(name string) *state.Table {
 		made.tables[name] = c.App.loops().LineEvictions(v.SourceLines(place))
 	case name == "exchanges" && v.By != attribution.Object && state.TabCommunication.Missing(c.App.result.Profile) == "":
 		made.tables[name] = c.App.result.View.LineExchanges(v.SourceLines(place))
-	case name == "instructions" && made.instructions.of == c.App.result.Profile && made.instructions.reply != nil && !made.instructions.asker.busy():
-		if slices.Equal(made.instructions.asked, state.InstructionsQuestion(v.Line(place)).Words) {
-			made.tables[name] = state.InstructionsTable(made.instructions.reply)
-		}
+	case name == "instructions" && c.listed():
+		return made.listed.Table()
 	}
 	return made.tables[name]
 }
@@ -214,6 +222,13 @@ func (c *CodeView) noEvictions() string {
 		return "The evictions from these caches cannot be counted. See Loops for the reason."
 	}
 	return "The data of this " + state.PlaceName(c.view().By) + " neither evicts other data nor is evicted."
+}
+
+// listed reports whether LLVM IR instructions of this result are known. Until those of the selected
+// line arrive, they are the instructions of the line that was selected before.
+func (c *CodeView) listed() bool {
+	made := &c.App.code
+	return made.listed != nil && made.instructions.of == c.App.result.Profile && c.instructionsMissing() == ""
 }
 
 // showsInstructions reports whether the LLVM IR instructions of the selected line are shown.
@@ -290,6 +305,8 @@ func (a *App) PickRow(grid string, row int) {
 		}
 		if grid == "source" {
 			a.pickLine(uint32(row + 1))
+		} else if grid == "instructions" {
+			a.pickInstruction(row)
 		} else if place := v.At(row); place >= 0 {
 			a.selectRow(a.Screen, place)
 		}
@@ -318,6 +335,23 @@ func (a *App) pickLine(line uint32) {
 		v = a.codeView()
 	}
 	a.selectRow(s, v.LinePlace(name, line))
+}
+
+// pickInstruction selects the source line of an LLVM IR instruction. If the ranking is grouped by
+// instruction, pickInstruction selects the instruction.
+func (a *App) pickInstruction(row int) {
+	v, x := a.codeView(), a.code.listed
+	if v == nil || x == nil {
+		return
+	}
+	site := x.Site(row)
+	place := v.PlaceOf(site)
+	if place < 0 {
+		a.Port.Announce("This row accesses no memory. Select a load or a store to see its source line.")
+		return
+	}
+	a.code.site = site
+	a.selectRow(a.Screen, place)
 }
 
 // NextHot selects the next or the previous line with many misses in the source file in view.

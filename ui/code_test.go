@@ -3,11 +3,13 @@ package ui
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -57,9 +59,10 @@ func TestCode(t *testing.T) {
 	instructions := func() { d.app.view().(*CodeView).toggleInstructions() }
 	d.act(instructions)
 	d.await(func() bool { return d.app.table("instructions") != nil && d.app.loopsCounted() })
-	d.wants("LLVM IR instructions of the blocks with matmul-naive.c:20", "llvm.fmuladd double", "#8 of the previous iteration", `id="evictions-missing"`)
+	d.wants(`id="table-instructions"`, `id="evictions-missing"`)
+	d.checkInstructions(t)
 	d.act(instructions)
-	if html := d.html(); strings.Contains(html, "llvm.fmuladd double") {
+	if html := d.html(); strings.Contains(html, `id="table-instructions"`) {
 		t.Error("the page still shows the instructions after they were hidden")
 	}
 	d.act(func() { d.app.SetSize(1, 2048) })
@@ -272,4 +275,75 @@ func TestDroppedSourcesAreKept(t *testing.T) {
 	d.app.Navigate("")
 	d.act(func() { d.app.Doom(key); d.app.Delete() })
 	until(t, func() bool { return len(kept.Keys()) == 0 })
+}
+
+// checkInstructions checks the LLVM IR instructions of the worst line of matmul-naive: the misses of
+// its instructions add up to the misses of the line, and selecting an instruction selects its line,
+// or the instruction itself if the ranking is grouped by instruction.
+func (d *desk) checkInstructions(t *testing.T) {
+	t.Helper()
+	all := func() [][]string {
+		g := d.grids["instructions"]
+		rows, _ := g.View(0, g.Rows)
+		return rows
+	}
+	find := func(text string) int {
+		at := slices.IndexFunc(all(), func(row []string) bool { return strings.Contains(row[len(row)-1], text) })
+		if at < 0 {
+			t.Fatalf("no instruction contains %q", text)
+		}
+		return at
+	}
+	find("#2 = phi double #7 of the previous iteration")
+	find("#7 = llvm.fmuladd double #4, #6, #2")
+	v, place := d.app.codeView(), d.app.pickedPlace()
+	sums, marked := make([]float64, len(v.Levels)), 0
+	g := d.grids["instructions"]
+	for i := range g.Rows {
+		if shares := g.Shares(i); g.Mark(i) == "line" {
+			marked++
+			for l := range sums {
+				sums[l] += shares[l]
+			}
+		}
+	}
+	file, line := v.Location(place)
+	for l := range sums {
+		want := 0.
+		for i := range v.Profile.Sites.Code {
+			if s := &v.Profile.Sites.Code[i]; s.File == file && s.Line == line {
+				want += v.Levels[l].Sites[i] / max(v.Levels[l].Level.Misses, 1)
+			}
+		}
+		if math.Abs(sums[l]-want) > 1e-9 || l == 0 && want == 0 {
+			t.Errorf("instructions of %s cause %g of the misses in level %d, want %g", v.Place(place), sums[l], l, want)
+		}
+	}
+	if marked < 2 || g.Mark(g.Selected) != "line" {
+		t.Errorf("%d instructions are marked, and row %d is selected, want at least 2 and a marked row", marked, g.Selected)
+	}
+
+	// Another instruction of the same line keeps the line selected.
+	other := -1
+	for i := range g.Rows {
+		if g.Mark(i) == "line" && i != g.Selected {
+			other = i
+		}
+	}
+	d.app.PickRow("instructions", other)
+	if is := d.grids["instructions"].Selected; is != other || d.app.pickedPlace() != place {
+		t.Errorf("selected instruction = %d of %s, want %d of %s", is, v.Place(d.app.pickedPlace()), other, v.Place(place))
+	}
+	d.app.PickRow("instructions", find("getelementptr"))
+	if d.app.pickedPlace() != place || !strings.Contains(d.said[len(d.said)-1], "accesses no memory") {
+		t.Errorf("an instruction that accesses no memory changed the selection; the page announced %q", d.said)
+	}
+	d.act(func() { d.app.SumCodeBy(attribution.Site) })
+	d.app.PickRow("instructions", other)
+	if v := d.app.codeView(); v.PlaceOf(d.app.code.listed.Site(other)) != d.app.pickedPlace() || d.grids["instructions"].Selected != other {
+		t.Errorf("grouped by instruction, selecting row %d selected %s", other, v.Place(d.app.pickedPlace()))
+	}
+	d.act(func() { d.app.SumCodeBy(attribution.Line) })
+	d.app.PickRow("code", 0)
+	d.await(func() bool { return d.app.table("instructions") != nil })
 }

@@ -241,11 +241,12 @@ func operations(k *trace.Block) string {
 // instructions are in program order. A trace records the exact source line of an instruction only
 // if the instruction accesses memory. For other instructions, the trace records only the line range
 // of the whole block. Therefore, if the line has instructions that access memory, Instructions
-// lists only the blocks with these instructions. The result found is false if no block contains the
-// line.
+// lists only the blocks with these instructions. The column "site" contains the number of an
+// instruction's first site in the trace, and "sites" the number of its sites: the memory accesses
+// that the instruction makes. The result found is false if no block contains the line.
 func (b *Blocks) Instructions(location string) (t report.Table, found bool) {
 	t = report.Table{Key: "instructions", Title: "LLVM IR instructions of the blocks with " + location, Columns: report.Columns(
-		"function", "block", "number", "line", "instruction", "operands", "variable", "executions")}
+		"function", "block", "number", "line", "instruction", "operands", "variable", "executions", "site", "sites")}
 	at := max(strings.LastIndexByte(location, ':'), 0)
 	name := location[:at]
 	line, err := strconv.ParseUint(strings.TrimPrefix(location[at:], ":"), 10, 32)
@@ -275,18 +276,32 @@ func (b *Blocks) Instructions(location string) (t report.Table, found bool) {
 	for _, n := range with {
 		k := &p.Blocks[n]
 		executions := countCell(b.Solution.Visits[n], b.Solution.Exact[n], int64(k.Function) < int64(len(b.Solution.Whole)) && b.Solution.Whole[k.Function])
+		sites := sitesOf(k)
 		for i := range k.Instrs {
 			in := &k.Instrs[i]
-			place, variable := report.None(), report.TextOf("")
+			place, variable, site := report.None(), report.TextOf(""), report.None()
 			if in.Site > 0 && in.Site <= k.Sites {
 				s := &p.Sites[k.FirstSite+in.Site-1]
-				place, variable = report.Known(uint64(s.Place.Line)), report.TextOf(s.Object)
+				place, variable, site = report.Known(uint64(s.Place.Line)), report.TextOf(s.Object), report.Count(uint64(k.FirstSite+in.Site-1))
 			}
 			t.Add(report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(n)), report.Count(uint64(i+1)), place,
-				report.TextOf(strings.TrimSpace(in.Opcode+" "+in.Type)), report.TextOf(operands(in)), variable, executions)
+				report.TextOf(strings.TrimSpace(in.Opcode+" "+in.Type)), report.TextOf(operands(in)), variable, executions, site, report.Count(sites[i]))
 		}
 	}
 	return t, with != nil
+}
+
+// sitesOf returns the number of sites of each instruction of a block. The sites of an instruction
+// begin at its first site and end before the first site of the next instruction.
+func sitesOf(k *trace.Block) []uint64 {
+	counts, next := make([]uint64, len(k.Instrs)), k.Sites+1
+	for i := len(k.Instrs) - 1; i >= 0; i-- {
+		if first := k.Instrs[i].Site; first > 0 && first <= k.Sites {
+			counts[i] = uint64(max(next, first+1) - first)
+			next = first
+		}
+	}
+	return counts
 }
 
 // operands lists the instructions whose results the given instruction uses. Each instruction is

@@ -155,6 +155,7 @@
     else if (/^(Arrow(Left|Right)|Home|End)$/.test(e.key) && t.matches(".tabs a")) alongTabs(t, e);
     else if (e.key === "/") focusOn("[data-key-search]", e);
     else if (e.key === "t") press("[data-key-table]", e);
+    else if (e.key === "i") press("[data-key-ir]", e);
     else if (/^[np]$/.test(e.key)) press('[data-key-hot="' + e.key + '"]', e);
     else if (e.key === "Escape" && !$("first").checkVisibility() && !document.querySelector(":popover-open")) press("#back", e);
   });

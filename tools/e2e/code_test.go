@@ -62,21 +62,12 @@ func TestCode(t *testing.T) {
 	}
 	p.takeScreenshots("code-picked")
 
-	// Below the distances, the page lists the arrays that evict the line's data. The test uses the
-	// keyboard to show the instructions of the line.
+	// Below the distances, the page lists the arrays that evict the line's data.
 	p.waitFor("#table-evictions tbody tr")
 	if caption := p.textOf("#table-evictions .caption"); caption != "Evictions from L1 by array, over the whole run: arrays of this code" {
 		t.Errorf("caption of the evictions = %q, want the arrays of this code in L1", caption)
 	}
-	p.tabTo("the instructions", `document.activeElement.id === "place-instructions"`)
-	p.pressKeys(kb.Enter)
-	p.waitFor("#table-instructions tbody tr")
-	if caption := p.textOf("#table-instructions .caption"); caption != "LLVM IR instructions of the blocks with "+strings.Fields(worst)[0] {
-		t.Errorf("caption of the instructions = %q, want the blocks with %s", caption, strings.Fields(worst)[0])
-	}
-	p.takeScreenshots("code-instructions")
-	p.pressKeys(kb.Enter)
-	p.waitTrue("the table of instructions to be closed", `!document.querySelector("#table-instructions") && !location.hash.includes("table=")`)
+	p.checkInstructions(strings.Fields(worst)[0])
 
 	// The demo's source is shown next to the ranking, with the worst line highlighted.
 	p.waitFor("#source-rows tbody td")
@@ -141,4 +132,49 @@ func TestCode(t *testing.T) {
 			t.Errorf("export as %s (error %v) begins with %.100q, want %q", form, err, content, begins)
 		}
 	}
+}
+
+// checkInstructions shows the LLVM IR instructions next to the source, with the keyboard. It checks
+// that selecting a source line marks its instructions, and that selecting an instruction selects its
+// source line.
+func (p *tab) checkInstructions(worst string) {
+	t := p.t
+	t.Helper()
+	p.viewport(1440, 900)
+	p.pressKeys("i")
+	p.waitFor("#instructions-rows tr.line[aria-selected]")
+	p.waitFor("#source-rows tr[aria-selected]")
+	if name := eval[string](p, `document.getElementById("instructions-rows").ariaLabel`); name != "LLVM IR instructions of the blocks with "+worst {
+		t.Errorf("name of the instructions = %q, want the blocks with %s", name, worst)
+	}
+	const beside = `(() => {
+		const [source, ir] = ["source", "instructions"].map((id) => document.getElementById("table-" + id).getBoundingClientRect());
+		return Math.abs(source.top - ir.top) < 8 && ir.left >= source.right;
+	})()`
+	if !eval[bool](p, beside) {
+		t.Error("on a wide screen, the instructions are not beside the source")
+	}
+	p.takeScreenshots("code-instructions")
+	const lineOf = `document.querySelector("#instructions-rows tr.line[aria-selected] td:nth-last-child(2)")?.textContent`
+	const selected = `document.querySelector("#source-rows tr[aria-selected] td:nth-last-child(2)").textContent`
+	line := strings.TrimPrefix(worst, "array-list.c:")
+	if is := eval[string](p, lineOf); is != line {
+		t.Errorf("line of the selected instruction = %q, want %q", is, line)
+	}
+	p.tabTo("the instructions", `document.activeElement.id === "instructions-rows"`)
+	p.pressKeys(kb.Home)
+	p.pressKeys(kb.Enter)
+	p.waitTrue("an announcement that no line is known", `document.getElementById("live").textContent.includes("accesses no memory")`)
+	const other = `Array.from(document.querySelectorAll("#instructions-rows tbody tr:not(.line):not(.rest)")).find((tr) => tr.children[tr.children.length - 2].textContent)`
+	if to := eval[string](p, `(() => { const tr = `+other+`; const line = tr?.children[tr.children.length - 2].textContent ?? ""; tr?.click(); return line; })()`); to != "" {
+		p.waitTrue("the source line of another instruction", selected+` === `+quoteText(to))
+		p.waitTrue("the instruction to stay selected", lineOf+` === `+quoteText(to))
+		eval[any](p, `Array.from(document.querySelectorAll("#source-rows tbody tr")).find((tr) => tr.children[tr.children.length - 2].textContent === `+quoteText(line)+`).click()`)
+		p.waitTrue("the instructions of the worst line", lineOf+` === `+quoteText(line))
+	} else {
+		t.Error("all instructions are on one source line; want a second line")
+	}
+	p.pressKeys("i")
+	p.waitTrue("the instructions to be closed", `!document.querySelector("#table-instructions") && !location.hash.includes("table=")`)
+	p.waitFor("#code-rows tbody td")
 }

@@ -173,7 +173,7 @@ func (p *tab) codeEverywhere(look func(state string)) {
 	p.waitFor("#source-rows tbody td")
 	look("one source location")
 	p.clickElement("#place-instructions")
-	p.waitFor("#table-instructions tbody tr")
+	p.waitFor("#instructions-rows tr[aria-selected]")
 	look("the instructions of a source line")
 	p.clickElement("#back")
 	p.waitFor("#kept .delete")

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
@@ -273,6 +272,11 @@ func (v *CodeView) LinePlace(file string, line uint32) int {
 	return -1
 }
 
+// PlaceOf returns the row that contains a site, given as an index in Sites.Code, or -1.
+func (v *CodeView) PlaceOf(site int) int {
+	return slices.IndexFunc(v.rows, func(r attribution.Row) bool { return slices.Contains(r.Sites, site) })
+}
+
 // Location returns the file and the line of a row, or "" if they are unknown.
 func (v *CodeView) Location(place int) (file string, line uint32) {
 	r := &v.rows[place]
@@ -410,36 +414,44 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 	return &Grid{
 		Table: t, ID: "source", Order: name + f.Path, Selected: int(line) - 1,
 		Code: append(make([]bool, levels+1), true), Language: Language(name), Longest: longest,
-		After: func(i int) string { return notes[uint32(i+1)] },
-		Titles: func(i int) []string {
-			titles := make([]string, levels)
-			if r := row(i); r != nil {
-				for l := range titles {
-					titles[l] = v.estimateMark(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l) + ", " + v.estimateMark(l) + Percent(v.shareOf(r, l)) + " of all " + v.levelName(l) + " misses"
-				}
-			}
-			return titles
-		},
+		After:  func(i int) string { return notes[uint32(i+1)] },
+		Titles: func(i int) []string { return v.missTitles(row(i)) },
 		Mark: func(i int) string {
 			if f.InComment(i) {
 				return "comment"
 			}
 			return ""
 		},
-		Shares: func(i int) []float64 {
-			shares := make([]float64, levels+2)
-			r := row(i)
-			for l := range shares {
-				if shares[l] = -1; r != nil && l < levels {
-					shares[l] = v.shareOf(r, l)
-				}
-			}
-			if r != nil {
-				shares[levels+1] = v.shareOf(r, level) // the intensity of the line's background colour
-			}
-			return shares
-		},
+		Shares: func(i int) []float64 { return v.missShares(row(i), level) },
 	}
+}
+
+// missTitles describes the misses of a row in each level. The row may be nil.
+func (v *CodeView) missTitles(r *attribution.Row) []string {
+	titles := make([]string, len(v.Levels))
+	if r != nil {
+		for l := range titles {
+			titles[l] = v.estimateMark(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l) + ", " + v.estimateMark(l) + Percent(v.shareOf(r, l)) + " of all " + v.levelName(l) + " misses"
+		}
+	}
+	return titles
+}
+
+// missShares returns the lengths of the bars of a row that shows the misses in each level, a line
+// number and code. For the code, it returns the intensity of the background colour. The row may be
+// nil.
+func (v *CodeView) missShares(r *attribution.Row, level int) []float64 {
+	levels := len(v.Levels)
+	shares := make([]float64, levels+2)
+	for l := range shares {
+		if shares[l] = -1; r != nil && l < levels {
+			shares[l] = v.shareOf(r, l)
+		}
+	}
+	if r != nil {
+		shares[levels+1] = v.shareOf(r, level)
+	}
+	return shares
 }
 
 // notes returns a note for each source line: its problem, its loops and its operands.
@@ -549,20 +561,6 @@ func (v *CodeView) SourceLines(place int) map[string]bool {
 		lines[lineName(s.File, s.Line)] = true
 	}
 	return lines
-}
-
-// InstructionsQuestion returns a question about the LLVM IR instructions of a source line.
-func InstructionsQuestion(line string) answers.Question {
-	return VerbQuestion("blocks", hierarchy.Hierarchy{}, "instructions="+line)
-}
-
-// InstructionsTable returns the table of the answer to an [InstructionsQuestion]; nil if there is none.
-func InstructionsTable(reply *answers.Reply) *Table {
-	t := reply.Table("instructions")
-	if t == nil {
-		return nil
-	}
-	return show(t, words, nil, "block", "number", "line", "instruction", "operands", "variable", "executions").setReply(reply, t.Key)
 }
 
 // Hot returns the hot lines of a file: the line numbers, in ascending order, at which at least 1 %

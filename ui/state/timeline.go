@@ -277,7 +277,7 @@ func (t Tab) Ranged() bool { return slices.Contains(rangedTabs, t) }
 func (t Tab) RangeWords() string {
 	switch {
 	case t == TabCode:
-		return "This view shows only this range. Evictions, exchanges between threads, and LLVM IR instructions are counted over the whole run."
+		return "This view shows only this range. Evictions, exchanges between threads, and executions of LLVM IR blocks are counted over the whole run."
 	case t == TabLocality:
 		return "The histogram shows only this range. The charts over time show the whole run."
 	case t == TabData:
