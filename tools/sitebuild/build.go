@@ -182,7 +182,10 @@ func (b *build) compile(file, folder string) error {
 	if err != nil {
 		return fmt.Errorf("changing the data of %s: %w", file, err)
 	}
-	if program, err = wasmcode.Straighten(program); err != nil {
+	if program, err = wasmcode.Straighten(program); err == nil {
+		program, err = wasmcode.Shorten(program)
+	}
+	if err != nil {
 		return fmt.Errorf("changing the code of %s: %w", file, err)
 	}
 	if err := writeSizes(filepath.Join("build", file+".sizes.txt"), program, names.Bytes()); err != nil {

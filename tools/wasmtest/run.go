@@ -44,6 +44,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	if err == nil {
 		binary, err = wasmcode.Straighten(binary)
 	}
+	if err == nil {
+		binary, err = wasmcode.Shorten(binary)
+	}
 	if err != nil {
 		return exitBroken, err
 	}

@@ -119,13 +119,10 @@ type functionCode struct {
 }
 
 func (f *functionCode) change(end int) {
-	for range f.readNumber() { // read the groups of local variables, each with a count and a type
-		f.readNumber()
-		f.At++
-	}
+	f.skipVariables()
 	for f.At < end {
 		op := f.Next()
-		f.readImmediates(op)
+		f.changeImmediates(op)
 		f.previous = op
 	}
 	if f.At != end {
@@ -133,8 +130,8 @@ func (f *functionCode) change(end int) {
 	}
 }
 
-// readImmediates reads the immediates of one instruction, and folds or unfolds them.
-func (f *functionCode) readImmediates(op byte) {
+// changeImmediates reads the immediates of one instruction, and folds or unfolds them.
+func (f *functionCode) changeImmediates(op byte) {
 	switch {
 	case op >= opBlock && op <= opIf:
 		f.depth++
@@ -147,11 +144,33 @@ func (f *functionCode) readImmediates(op byte) {
 		f.table()
 	case op == opI64:
 		f.constant()
+	default:
+		f.readImmediates(op)
+	}
+}
+
+// skipVariables reads the declarations of a function's local variables: groups, each with a count
+// and a type.
+func (f *functionCode) skipVariables() {
+	for range f.readNumber() {
+		f.readNumber()
+		f.At++
+	}
+}
+
+// readImmediates reads the immediates of one instruction.
+func (f *functionCode) readImmediates(op byte) {
+	switch {
+	case op == opTable:
+		for range f.readNumber() + 1 {
+			f.readNumber()
+		}
 	case op == opF32:
 		f.At += 4
 	case op == opF64:
 		f.At += 8
-	case op == opBranch, op == opBranch2, op == opCall, op == opI32, op >= opGet && op <= opGlobal:
+	case op >= opBlock && op <= opIf, op == opBranch, op == opBranch2, op == opCall,
+		op >= opGet && op <= opGlobal, op == opI32, op == opI64:
 		f.readNumber()
 	case op == opCall2, op >= opLoad && op <= opStore:
 		f.readNumber()

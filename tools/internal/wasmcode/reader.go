@@ -1,8 +1,13 @@
 // Package wasmcode changes the WebAssembly code of Go programs after linking. Straighten makes the
-// code faster, and Fold makes it compress better.
+// code faster, Shorten makes it shorter, and Fold makes it compress better.
 package wasmcode
 
-import "iter"
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"iter"
+)
 
 // HeadBytes is the length of the header of a wasm file, before the first section.
 const HeadBytes = 8
@@ -32,6 +37,37 @@ func (r *Reader) Sections() iter.Seq2[byte, Span] {
 			r.At = end
 		}
 	}
+}
+
+// changeFunctions returns a wasm file in which the body of each function is replaced by the result
+// of the function change. The first function has the number firstFunction. changeFunctions panics if
+// the file has an unknown form.
+func changeFunctions(file []byte, change func(number int, body []byte) []byte) (out []byte) {
+	r := &Reader{File: file, At: HeadBytes}
+	for id, section := range r.Sections() {
+		if id != CodeSection {
+			continue
+		}
+		n := r.Unsigned()
+		if firstFunction+n > mostFunctions {
+			panic(errors.New("the program has too many functions"))
+		}
+		code := binary.AppendUvarint(nil, uint64(n))
+		for number := range n {
+			length := r.Unsigned()
+			end := r.At + length
+			body := change(firstFunction+number, file[r.At:end])
+			code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
+			r.At = end
+		}
+		out = append(bytes.Clone(file[:section.Start]), CodeSection)
+		out = binary.AppendUvarint(out, uint64(len(code)))
+		out = append(append(out, code...), file[section.End:]...)
+	}
+	if r.Bad || out == nil {
+		panic(errors.New("the program has no code, or ends too early"))
+	}
+	return out
 }
 
 // Next reads and returns the next byte.

@@ -44,34 +44,16 @@ const (
 // resulting function is not equivalent to the original.
 func Straighten(file []byte) (out []byte, err error) {
 	defer UnknownForm(&err, errFlow)
-	r := &Reader{File: file, At: HeadBytes}
 	changed := 0
-	for id, section := range r.Sections() {
-		if id != CodeSection {
-			continue
+	out = changeFunctions(file, func(number int, body []byte) []byte {
+		if f := parseFlow(body, number); f != nil {
+			body = f.write()
+			f.checkEquivalence()
+			changed++
 		}
-		n := r.Unsigned()
-		if firstFunction+n > mostFunctions {
-			panic(errFlow)
-		}
-		code := binary.AppendUvarint(nil, uint64(n))
-		for number := range n {
-			length := r.Unsigned()
-			end := r.At + length
-			body := file[r.At:end]
-			if f := parseFlow(body, firstFunction+number); f != nil {
-				body = f.write()
-				f.checkEquivalence()
-				changed++
-			}
-			code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
-			r.At = end
-		}
-		out = append(bytes.Clone(file[:section.Start]), CodeSection)
-		out = binary.AppendUvarint(out, uint64(len(code)))
-		out = append(append(out, code...), file[section.End:]...)
-	}
-	if r.Bad || changed == 0 {
+		return body
+	})
+	if changed == 0 {
 		return nil, errFlow
 	}
 	return out, nil
@@ -139,10 +121,7 @@ type region struct {
 // the function has no jumps.
 func parseFlow(body []byte, number int) *flow {
 	r := &flowReader{functionCode: functionCode{Reader: &Reader{File: body}}, function: number}
-	for range r.readNumber() {
-		r.readNumber()
-		r.At++
-	}
+	r.skipVariables()
 	if body[r.At] == opGlobalGet { // the stack pointer is copied to a local variable
 		r.At++
 		r.readNumber()

@@ -123,7 +123,8 @@ func main() {
 }
 `
 
-// TestStraighten checks that a straightened program prints the same output as the original program.
+// TestStraighten checks that a straightened program, and this program after it is shortened, print
+// the same output as the original program.
 func TestStraighten(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -157,9 +158,19 @@ func TestStraighten(t *testing.T) {
 		t.Fatalf("the original program printed %q, want the line “6 failed: no”", want)
 	}
 	if got := run(straight); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+		t.Errorf("the straightened program printed\n%s\nwant\n%s", got, want)
 	}
-	if _, err := Fold(straight); err != nil {
+	short, err := Shorten(straight)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(short) > len(straight)*24/25 {
+		t.Errorf("the shortened program has %d bytes, want fewer than the %d bytes before", len(short), len(straight))
+	}
+	if got := run(short); got != want {
+		t.Errorf("the shortened program printed\n%s\nwant\n%s", got, want)
+	}
+	if _, err := Fold(short); err != nil {
 		t.Error(err)
 	}
 }
