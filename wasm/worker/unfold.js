@@ -100,7 +100,8 @@
 	};
 
 	// Unfolding the code. tools/internal/wasmcode/fold.go folds it, and traverses it in the same way.
-	const MARK = "folded", HEAD_BYTES = 8, MARK_BYTES = 9, CODE = 10, FIRST = 0x1000;
+	// In the code, bytes from PHRASE on replace sequences of instructions (see phrases.go there).
+	const MARK = "folded", HEAD_BYTES = 8, CODE = 10, FIRST = 0x1000, PHRASE = 0xc5;
 
 	// The kinds of operands of an instruction. From BLOCK on, the value of the operand is needed; all
 	// other operands are skipped.
@@ -112,42 +113,71 @@
 		[DOUBLE, 0x44, 0x44], [MORE, 0xfc, 0xfc],
 	]) kinds.fill(kind, from, to + 1);
 
-	// unfoldFunction unfolds the code of the function with a given number, from at to end. Much time
-	// is spent here, so it is a single loop without calls.
-	const unfoldFunction = (code, at, end, number) => {
+	// unfoldFunction unfolds the code of the function with a given number, from at to end, and writes
+	// it to out, from position from on. It returns the position behind the code. The code is parsed in
+	// out: each byte is copied to out when the parser reaches it. Much time is spent here, so it is a
+	// single loop without calls.
+	const unfoldFunction = (code, at, end, out, from, number, phrases) => {
 		let address = number << 16, depth = 0, entries = 0, last = 0, op = 0;
-		for (let groups = code[at++]; groups > 0; groups--) { // groups of local variables
-			while (code[at++] > 127);
-			at++;
+		let copied = from; // the end of out
+		let groups = out[copied++] = code[at++]; // groups of local variables
+		while (groups > 0) {
+			while ((out[copied++] = code[at++]) > 127);
+			out[copied++] = code[at++];
+			groups--;
 		}
-		while (at < end) {
+		let place = copied; // the position of the parser in out
+		while (at < end || place < copied) {
 			const before = op;
-			const kind = entries > 0 ? ENTRY : kinds[op = code[at++]];
+			let kind = ENTRY;
+			if (entries === 0) {
+				if (place === copied) {
+					op = code[at++];
+					if (op < PHRASE || op === 0xfc) {
+						out[copied++] = op;
+					} else {
+						const phrase = phrases[op - PHRASE];
+						for (let i = 0; i < phrase.length; i++) out[copied++] = phrase[i];
+					}
+				}
+				kind = kinds[op = out[place++]];
+			}
 			if (kind === 0) continue;
 			if (kind < BLOCK) {
+				// Skip numbers of variable length (n), and then some bytes (more).
+				let n = 0, more = 0;
 				if (kind === ONE) {
-					while (code[at++] > 127);
+					n = 1;
 				} else if (kind === TWO) {
-					while (code[at++] > 127);
-					while (code[at++] > 127);
+					n = 2;
 				} else if (kind === END) {
 					depth--;
 				} else if (kind === MORE) {
-					const more = code[at++];
-					if (more > 7) at += more === 10 ? 2 : 1; // memory.copy, and memory.fill
+					if (place === copied) out[copied++] = code[at++];
+					op = out[place++];
+					more = op > 7 ? op === 10 ? 2 : 1 : 0; // memory.copy, and memory.fill
 				} else {
-					at += kind === FLOAT ? 4 : 8;
+					more = kind === FLOAT ? 4 : 8;
+				}
+				while (n > 0) {
+					if (place === copied) out[copied++] = code[at++];
+					if (out[place++] < 128) n--;
+				}
+				for (; more > 0; more--) {
+					if (place === copied) out[copied++] = code[at++];
+					place++;
 				}
 				continue;
 			}
-			const start = at;
+			const start = place;
 			let n = 0, bits = 0;
 			for (let b = 128; b > 127; bits += 7) {
-				b = code[at++];
+				if (place === copied) out[copied++] = code[at++];
+				b = out[place++];
 				n |= (b & 127) << bits;
 			}
 			if (kind === I64) { // the return address of a call
-				if (bits !== 35 || code[at - 1] !== 0 || code[at - 2] !== 128) continue;
+				if (bits !== 35 || out[place - 1] !== 0 || out[place - 2] !== 128) continue;
 				n = address += n;
 			} else if (bits > 28) {
 				continue;
@@ -166,8 +196,9 @@
 				}
 				continue;
 			}
-			for (let i = start; i < at; i++, n >>>= 7) code[i] = code[i] & 128 | n & 127;
+			for (let i = start; i < place; i++, n >>>= 7) out[i] = out[i] & 128 | n & 127;
 		}
+		return copied;
 	};
 
 	// unfoldCode receives a file in pieces, and passes on its complete parts. Files without the mark
@@ -176,6 +207,23 @@
 		let rest = new Uint8Array(0), at = 0;
 		let pass = -1; // number of bytes that are passed on unchanged before the next section or function
 		let functions = -1, number = FIRST;
+		let out = new Uint8Array(1 << 16), size = 0; // the unfolded parts
+		let longest = 1;
+		const phrases = [];
+
+		// reserve makes room for further bytes in out.
+		const reserve = (bytes) => {
+			if (size + bytes <= out.length) return;
+			const larger = new Uint8Array(2 * (size + bytes));
+			larger.set(out.subarray(0, size));
+			out = larger;
+		};
+		const copy = (to) => {
+			reserve(to - at);
+			out.set(rest.subarray(at, to), size);
+			size += to - at;
+			at = to;
+		};
 
 		// head reads several numbers from a place on. It returns null if not all of them have arrived.
 		const head = (place, many) => {
@@ -192,27 +240,55 @@
 			}
 			return [place, ...numbers];
 		};
+		// readMark reads the section that contains the phrases, which is missing if a file is not folded.
+		const readMark = () => {
+			const found = head(HEAD_BYTES, 3);
+			if (!found) return false;
+			const [name, , length] = found, end = name - 1 + length;
+			if (rest.length < name + MARK.length) return false;
+			if (String.fromCharCode(...rest.subarray(name, name + MARK.length)) !== MARK) {
+				pass = Infinity;
+				return true;
+			}
+			if (rest.length < end) return false;
+			for (let place = name + MARK.length; place < end; place += 1 + rest[place]) {
+				phrases.push(rest.slice(place + 1, place + 1 + rest[place]));
+				longest = Math.max(longest, rest[place]);
+			}
+			pass = HEAD_BYTES;
+			return true;
+		};
+		// unfoldNext unfolds a function with its length. The length of the unfolded code is stored before
+		// the code, and is known after it.
+		const unfoldNext = (from, to) => {
+			const most = 5; // bytes of the length
+			reserve(most + longest * (to - from));
+			const start = size + most, end = unfoldFunction(rest, from, to, out, start, number++, phrases);
+			let length = end - start;
+			for (; length > 127; length >>>= 7) out[size++] = length & 127 | 128;
+			out[size++] = length;
+			out.copyWithin(size, start, end);
+			size += end - start;
+			at = to;
+			functions--;
+		};
 		// step passes on one part if it has arrived.
 		const step = () => {
-			if (pass < 0) {
-				if (rest.length < HEAD_BYTES + MARK_BYTES) return false;
-				const folded = String.fromCharCode(...rest.subarray(HEAD_BYTES + 3, HEAD_BYTES + MARK_BYTES)) === MARK;
-				pass = folded ? HEAD_BYTES : Infinity;
-			} else if (pass > 0) {
+			if (pass < 0) return readMark();
+			if (pass > 0) {
 				const n = Math.min(pass, rest.length - at);
 				pass -= n;
-				at += n;
+				copy(at + n);
 				return n > 0;
-			} else if (functions > 0) {
+			}
+			if (functions > 0) {
 				const found = head(at, 1);
 				if (!found || found[0] + found[1] > rest.length) return false;
-				at = found[0] + found[1];
-				unfoldFunction(rest, found[0], at, number++);
-				functions--;
+				unfoldNext(found[0], found[0] + found[1]);
 			} else {
 				const found = head(at, rest[at] === CODE ? 3 : 2);
 				if (!found) return false;
-				at = found[0];
+				copy(found[0]);
 				if (found.length === 4) functions = found[3];
 				else pass = found[2];
 			}
@@ -224,9 +300,9 @@
 				whole.set(rest);
 				whole.set(piece, rest.length);
 				rest = whole;
-				at = 0;
+				at = size = 0;
 				while (step());
-				to.enqueue(rest.slice(0, at));
+				if (size > 0) to.enqueue(out.slice(0, size));
 				rest = rest.subarray(at);
 			},
 			flush(to) { to.enqueue(rest); },

@@ -25,12 +25,9 @@ import (
 //     entry.
 //
 // Numbers of the last two kinds keep their length in LEB128 bytes. Differences are computed modulo
-// the range of numbers of this length. A file with folded code begins with a custom section that
-// marks it.
-
-// foldedMark is the section that marks folded code. The mark consists of the section's kind (0),
-// length and name, with the name's length before the name.
-var foldedMark = []byte("\x00\x07\x06folded")
+// the range of numbers of this length. Afterwards, frequent sequences of instructions are replaced by
+// single bytes (see phrases.go). A file with folded code begins with a custom section, which contains
+// these sequences. The header of the code section contains the length of the unfolded code.
 
 // These are the opcodes that Fold has to recognise.
 const (
@@ -75,37 +72,34 @@ var errCode = errors.New("the program's code does not have the form that Go 1.26
 // an error if unfolding would not restore the file, because the code has an unknown form.
 func Fold(file []byte) (folded []byte, err error) {
 	defer UnknownForm(&err, errCode)
-	folded = slices.Insert(bytes.Clone(file), HeadBytes, foldedMark...)
-	same := bytes.Clone(folded)
-	changeCode(folded, false)
-	again := bytes.Clone(folded)
-	changeCode(again, true)
-	if bytes.Equal(folded, same) || !bytes.Equal(again, same) {
+	marked := slices.Concat(file[:HeadBytes], foldedMark, file[HeadBytes:])
+	folded = changeFunctions(marked, true, func(number int, body []byte) []byte {
+		return shrink(changeNumbers(body, number, false))
+	})
+	if !bytes.Equal(unfold(folded), marked) {
 		return nil, errCode
 	}
 	return folded, nil
 }
 
-// changeCode folds the code of a file, or unfolds it as unfold.js does.
-func changeCode(file []byte, unfold bool) {
-	r := &Reader{File: file, At: HeadBytes}
-	for id := range r.Sections() {
-		if id != CodeSection {
-			continue
-		}
-		for number := range r.Unsigned() {
-			length := r.Unsigned()
-			end := r.At + length
-			if r.Bad || end > len(file) {
-				panic(errCode)
-			}
-			f := &functionCode{Reader: r, unfold: unfold, lastReturn: uint32(firstFunction+number) << 16}
-			f.change(end)
-		}
+// unfold restores a file as unfold.js does, including the mark of folded code.
+func unfold(file []byte) []byte {
+	return changeFunctions(file, false, func(number int, body []byte) []byte {
+		return changeNumbers(expand(body), number, true)
+	})
+}
+
+// changeNumbers returns the body of a function with folded or unfolded numbers.
+func changeNumbers(body []byte, number int, unfold bool) []byte {
+	body = bytes.Clone(body)
+	f := &functionCode{Reader: &Reader{File: body}, unfold: unfold, lastReturn: uint32(number) << 16}
+	f.skipVariables()
+	for f.At < len(body) {
+		op := f.Next()
+		f.changeImmediates(op)
+		f.previous = op
 	}
-	if r.Bad {
-		panic(errCode)
-	}
+	return body
 }
 
 // functionCode reads and changes the code of one function.
@@ -116,18 +110,6 @@ type functionCode struct {
 	depth      uint32 // nesting depth of wasm blocks at the current position
 	previous   byte   // the previous instruction
 	encoded    []byte // the LEB128 bytes of the last number read
-}
-
-func (f *functionCode) change(end int) {
-	f.skipVariables()
-	for f.At < end {
-		op := f.Next()
-		f.changeImmediates(op)
-		f.previous = op
-	}
-	if f.At != end {
-		panic(errCode)
-	}
 }
 
 // changeImmediates reads the immediates of one instruction, and folds or unfolds them.

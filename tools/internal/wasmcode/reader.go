@@ -40,14 +40,16 @@ func (r *Reader) Sections() iter.Seq2[byte, Span] {
 }
 
 // changeFunctions returns a wasm file in which the body of each function is replaced by the result
-// of the function change. The first function has the number firstFunction. changeFunctions panics if
-// the file has an unknown form.
-func changeFunctions(file []byte, change func(number int, body []byte) []byte) (out []byte) {
+// of the function change. The first function has the number firstFunction. If keepLength is true, the
+// header of the code section keeps the length of the section. changeFunctions panics if the file has
+// an unknown form.
+func changeFunctions(file []byte, keepLength bool, change func(number int, body []byte) []byte) []byte {
 	r := &Reader{File: file, At: HeadBytes}
 	for id, section := range r.Sections() {
 		if id != CodeSection {
 			continue
 		}
+		contents := r.At
 		n := r.Unsigned()
 		if firstFunction+n > mostFunctions {
 			panic(errors.New("the program has too many functions"))
@@ -60,14 +62,18 @@ func changeFunctions(file []byte, change func(number int, body []byte) []byte) (
 			code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
 			r.At = end
 		}
-		out = append(bytes.Clone(file[:section.Start]), CodeSection)
-		out = binary.AppendUvarint(out, uint64(len(code)))
-		out = append(append(out, code...), file[section.End:]...)
+		if r.Bad {
+			break
+		}
+		length := len(code)
+		if keepLength {
+			length = section.End - contents
+		}
+		out := append(bytes.Clone(file[:section.Start]), CodeSection)
+		out = binary.AppendUvarint(out, uint64(length))
+		return append(append(out, code...), file[r.At:]...)
 	}
-	if r.Bad || out == nil {
-		panic(errors.New("the program has no code, or ends too early"))
-	}
-	return out
+	panic(errors.New("the program has no code, or ends too early"))
 }
 
 // Next reads and returns the next byte.

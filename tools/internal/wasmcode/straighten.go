@@ -45,7 +45,7 @@ const (
 func Straighten(file []byte) (out []byte, err error) {
 	defer UnknownForm(&err, errFlow)
 	changed := 0
-	out = changeFunctions(file, func(number int, body []byte) []byte {
+	out = changeFunctions(file, false, func(number int, body []byte) []byte {
 		if f := parseFlow(body, number); f != nil {
 			body = f.write()
 			f.checkEquivalence()
