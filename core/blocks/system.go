@@ -99,7 +99,24 @@ func FromEdges(p *trace.Program, e *Edges) (*System, error) {
 			s.known[n] = e.invocations(p, n)
 		}
 	}
+	s.guessUnentered()
 	return s, nil
+}
+
+// guessUnentered guesses the weights of unknown branches in functions whose invocations all began
+// before the trace. No execution reaches these branches, so the guesses have no effect on counts.
+func (s *System) guessUnentered() {
+	var ends []bool
+	for n, entered := range s.known {
+		f := &s.program.Functions[n]
+		if entered > 0 || !slices.ContainsFunc(s.resumed[f.First:f.First+f.Blocks], isPositive) {
+			continue
+		}
+		if ends == nil {
+			ends = s.recursionEnds()
+		}
+		s.guessIn(n, ends)
+	}
 }
 
 // invocations returns the number of times a function is entered at its first block.
@@ -262,12 +279,17 @@ const (
 func (s *System) Guess() (guessed int) {
 	ends := s.recursionEnds()
 	for n := range s.program.Functions {
-		f := &s.program.Functions[n]
-		for b := int(f.First); b < int(f.First+f.Blocks); b++ {
-			if !s.isUnknown(b) {
-				continue
-			}
-			_ = s.Set(b, s.guess(b, ends), 0)
+		guessed += s.guessIn(n, ends)
+	}
+	return guessed
+}
+
+// guessIn is Guess for the branches of one function.
+func (s *System) guessIn(n int, canEnd []bool) (guessed int) {
+	f := &s.program.Functions[n]
+	for b := int(f.First); b < int(f.First+f.Blocks); b++ {
+		if s.isUnknown(b) {
+			_ = s.Set(b, s.guess(b, canEnd), 0)
 			guessed++
 		}
 	}
