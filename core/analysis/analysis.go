@@ -33,7 +33,7 @@ import (
 // 64-byte lines.
 type Spec struct {
 	Kinds     trace.Kinds // kinds of references to analyse; 0: data references
-	Skip      uint64      // number of references to skip at the start
+	Skip      uint64      // number of references to skip at the start (MODELS §9.1)
 	Limit     uint64      // maximum number of references to analyse; 0: all references
 	Threads   []uint32    // threads to analyse, ascending; nil: all threads
 	LineBytes []uint32    // line sizes in ascending order: powers of two from 8 to 4,096; nil: 64

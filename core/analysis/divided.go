@@ -118,7 +118,7 @@ const (
 // unknown.
 func (s Spec) Divides(kinds trace.Kinds) bool {
 	s = s.WithDefaults()
-	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
+	return s.Splits() && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
 }
 
 // NewDivided checks spec and returns a run that reads r. The parameter mover moves r to other

@@ -14,8 +14,10 @@ type intake struct {
 	events trace.Kinds // kinds of events that the analyses read
 	keep   []int32
 	toSkip uint64 // number of references that must still be skipped
-	rows   uint64 // number of rows that the reader has delivered, including events
-	bad    uint64 // number of bad records that the reader has found
+	// prologue follows the skipped rows; nil: it is not needed
+	prologue *prologue
+	rows     uint64 // number of rows that the reader has delivered, including events
+	bad      uint64 // number of bad records that the reader has found
 
 	unselected uint64 // number of references of kinds or threads that are not selected
 	tolerated  uint64 // number of bad records that were tolerated
@@ -81,8 +83,7 @@ func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) 
 		b.Slice(int(in.resumeRows-before), b.Len())
 	}
 	mixed = in.selectRows(b, analysed)
-	in.selectPart(b, mixed, analysed)
-	return mixed, nil
+	return mixed, in.selectPart(b, mixed, analysed)
 }
 
 // tolerate returns nil if err reports a bad record that the spec tolerates.
@@ -152,31 +153,39 @@ func (in *intake) remaining(analysed uint64) uint64 {
 
 // selectPart applies Skip and Limit, which are numbers of references. selectPart keeps the rows
 // after the last skipped reference, up to the last reference within the limit, and drops all other
-// rows, including events.
-func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
-	if !mixed {
-		end := min(uint64(b.Len()), in.remaining(analysed))
-		skip := min(in.toSkip, end)
-		in.toSkip -= skip
-		if skip > 0 || end < uint64(b.Len()) {
-			b.Slice(int(skip), int(end))
-		}
-		return
-	}
-	if in.toSkip == 0 && in.want.Limit == 0 {
-		return
+// rows, including events. The prologue follows the skipped rows.
+func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) error {
+	if in.toSkip == 0 && (in.want.Limit == 0 || !mixed && uint64(b.Len()) <= in.remaining(analysed)) {
+		return nil
 	}
 	room := in.remaining(analysed)
-	lo, hi, references := 0, 0, uint64(0)
-	for hi < b.Len() && references < room {
-		before := references
-		if hi++; b.Kind[hi-1].IsReference() {
-			references++
+	lo, hi, references := 0, b.Len(), uint64(b.Len())
+	if mixed {
+		hi, references = 0, 0
+		for hi < b.Len() && references < room {
+			before := references
+			if hi++; b.Kind[hi-1].IsReference() {
+				references++
+			}
+			if before < in.toSkip {
+				lo = hi
+			}
 		}
-		if before < in.toSkip {
-			lo = hi
+	} else {
+		references = min(references, room)
+		lo, hi = int(min(in.toSkip, references)), int(references)
+	}
+	if in.toSkip > 0 && in.prologue != nil {
+		if err := in.prologue.follow(b, lo); err != nil {
+			return err
+		}
+		if references >= in.toSkip {
+			if err := in.prologue.end(); err != nil {
+				return err
+			}
 		}
 	}
 	in.toSkip -= min(in.toSkip, references)
 	b.Slice(lo, hi)
+	return nil
 }

@@ -3,6 +3,7 @@ package analysis
 import (
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -76,8 +77,11 @@ type ending struct {
 	left   profile.Totals
 }
 
-// Splits reports whether several goroutines can share the work of a run with this spec.
-func (s Spec) Splits() bool { return s.Sample == nil && s.Budget == nil && s.Analyses != None }
+// Splits reports whether several goroutines can share the work of a run with this spec. If the run
+// skips references, the rows before its part must be followed in order.
+func (s Spec) Splits() bool {
+	return s.Sample == nil && s.Budget == nil && s.Analyses != None && s.Skip == 0
+}
 
 // NewParallel checks spec and begins to read r. The caller must call Close. The error is a
 // [*trace.OptionError].
@@ -85,6 +89,9 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	spec = spec.WithDefaults()
 	if err := spec.Check(); err != nil {
 		return nil, err
+	}
+	if spec.Skip > 0 {
+		return nil, &trace.OptionError{Option: "skip", Got: strconv.FormatUint(spec.Skip, 10), Want: "0, because a run that skips references reads all rows in order"}
 	}
 	o.Workers = max(2, o.Workers)
 	p := &Parallel{spec: spec, options: o, wake: make(signal, 1), reading: make(chan struct{}), header: &trace.Header{}}

@@ -75,6 +75,7 @@ func newRunner(spec Spec, r trace.Reader) *Runner {
 		events |= b.Events
 	}
 	run.intake = newIntake(spec, r, events)
+	run.addPrologue()
 	return run
 }
 
@@ -159,6 +160,9 @@ func (r *Runner) Finish(state profile.State) *profile.Profile {
 }
 
 func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
+	if r.toSkip > 0 && r.prologue != nil {
+		r.prologue.forgetCounts()
+	}
 	var header trace.Header
 	if d, ok := r.reader.(trace.Describer); ok {
 		header = d.Header()
@@ -219,12 +223,16 @@ func (r *Runner) Save() []byte {
 
 // Restore makes a new runner continue at the position at which Save was called. The runner must
 // have the same spec, and a reader at the start of the same trace. The runner skips the rows that
-// have already been analysed. If the state is damaged, or was saved with a different spec, Restore
-// returns an error and does not change the runner.
+// have already been analysed. If the state was saved before the first analysed reference, the run
+// begins again. If the state is damaged, or was saved with a different spec, Restore returns an
+// error and does not change the runner.
 func (r *Runner) Restore(saved []byte) error {
 	p, at, err := r.intake.restored(saved)
 	if err != nil {
 		return err
+	}
+	if at.toSkip > 0 {
+		return nil // the state does not contain the prologue
 	}
 	spec := r.spec.continuing(p)
 	analyses, err := restore(spec, p, r.program)

@@ -221,6 +221,9 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 	if p.Totals.AllReferences() == 0 {
 		say(NoReference)
 	}
+	if p.Input.Skip > 0 && p.Totals.AllReferences() > 0 {
+		say("the analysis begins at reference " + strconv.FormatUint(p.Input.Skip, 10) + " with empty caches, so the first access to each line counts as a cold miss, and values that were written earlier have no source; reference numbers count from there")
+	}
 	if p.Input.Threads != nil && !p.Input.Header.Threads {
 		say("threads were chosen, but the trace has no thread numbers, so nothing was analysed")
 	}

@@ -82,8 +82,9 @@ func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analys
 }
 
 var (
-	_ contract.Analysis = (*Analysis)(nil)
-	_ contract.Joiner   = (*Analysis)(nil)
+	_ contract.Analysis     = (*Analysis)(nil)
+	_ contract.CallFollower = (*Analysis)(nil)
+	_ contract.Joiner       = (*Analysis)(nil)
 )
 
 // Takes returns the events that mark the entry of a block.

@@ -268,3 +268,34 @@ func (a *Analysis) dropInvocations(t *thread, depth int) {
 		t.pop()
 	}
 }
+
+// ForgetCounts implements [contract.CallFollower]. The latest block of each active invocation, and the
+// latest block of each thread, are still being executed, so they will count as executed once. Unless
+// such a block is the first block of its function, it counts as resumed. Call paths without active
+// invocations are removed.
+func (a *Analysis) ForgetCounts() {
+	c, before := &a.counts, a.paths
+	for _, list := range [][]uint64{c.taken, c.left, c.resumed, c.made} {
+		clear(list)
+	}
+	clear(c.callee)
+	c.otherAt, c.other = nil, nil
+	a.paths = newPaths(a.segment)
+	for _, t := range a.threads {
+		running := t.frames()
+		if t.returned != 0 {
+			running = append(running, t.returned)
+			c.left[t.returned]++
+		}
+		for _, n := range running {
+			if !a.code.nodes[n].enters {
+				c.resumed[n]++
+			}
+		}
+		t.before = 0
+		t.path, t.row = a.paths.copyPath(&before, t.path), a.paths.copyPath(&before, t.row)
+		for i, n := range t.under {
+			t.under[i] = a.paths.copyPath(&before, n)
+		}
+	}
+}

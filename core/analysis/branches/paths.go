@@ -106,6 +106,15 @@ func (p *paths) calleePath(from, function uint32) uint32 {
 	return n
 }
 
+// copyPath adds a path of another tree, without its counts.
+func (p *paths) copyPath(from *paths, n uint32) uint32 {
+	if n == 0 {
+		return 0
+	}
+	at := &from.list[n]
+	return p.calleePath(p.copyPath(from, at.parent), at.function)
+}
+
 func (p *paths) add(parent, function uint32) uint32 {
 	p.list = append(p.list, path{parent: parent, function: function})
 	n := uint32(len(p.list) - 1)

@@ -146,6 +146,16 @@ type Budget struct {
 	Events trace.Kinds
 }
 
+// CallFollower is an analysis that follows calls. If a run skips references, the framework passes the
+// skipped rows to the CallFollower, so that the call stacks are known at the first analysed
+// reference.
+type CallFollower interface {
+	Analysis
+	// ForgetCounts resets all counts, but keeps the call stacks. ForgetCounts may be called several
+	// times, but only before the first analysed reference.
+	ForgetCounts()
+}
+
 // LayoutFollower is an analysis whose result for a segment depends on the layout of memory blocks
 // at the beginning of the segment. At most one analysis of a run is a LayoutFollower. A separate
 // instance only tracks the layout: it reads rows with Move, and provides the layout for the
