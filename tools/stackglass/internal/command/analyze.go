@@ -24,6 +24,7 @@ func (a *app) analyze() *cobra.Command {
 		output string
 		named  []string // executables and libraries from which symbols are read
 		saved  checkpoints
+		part   string // the part of the run to analyse, or "" for the whole run
 	)
 	cmd := &cobra.Command{
 		Use:   "analyze FILE… [-o PROFILE.sgp]",
@@ -48,6 +49,9 @@ func (a *app) analyze() *cobra.Command {
 				if saved.dir != "" {
 					r.checkpoints = &checkpoints{dir: saved.dir, references: saved.references, spill: r.spill}
 				}
+				if err := a.selectPart(r, part, name, sizes); err != nil {
+					return err
+				}
 				l, err := a.analyzeAndKeep(r, name, paths[i], sizes, named)
 				if r.checkpoints != nil {
 					err = r.checkpoints.finish(a, l, err)
@@ -67,11 +71,12 @@ func (a *app) analyze() *cobra.Command {
 	cmd.Flags().UintSliceVar(&lines, "lines", []uint{64}, "cache line sizes in `BYTES`, powers of two from 8 to 4096")
 	cmd.Flags().UintSliceVar(&lines, "line", []uint{64}, "the same as --lines")
 	hide(cmd, "line")
-	r.lineOptions = []string{"lines", "line"}
+	r.lineOptions = []string{"lines", "line", "range"}
 	r.usual = true
 	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "run this `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (\"regular\" runs \"loops\" only if the trace compresses well)")
 	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count misses exactly in caches with these `NUMBERS` of sets: all (powers of two up to 65536) or most (faster: all except 2, 4 and 8)")
 	setCompletions(cmd, "sets", []string{"all", "most"})
+	cmd.Flags().StringVar(&part, "range", "", "analyse only this `PART` of the run, such as 10%..35% or 2000000..5000000 (reference numbers), exactly and with empty caches at its beginning")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE` (for several traces: to this folder)")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append the profile of a later segment of the trace")
 	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the analysis in the folder `DIR`, and resume from the saved state")
@@ -80,6 +85,32 @@ func (a *app) analyze() *cobra.Command {
 	addGroups(cmd, r)
 	addSymbols(cmd, &named)
 	return cmd
+}
+
+// selectPart makes the analysis of a trace skip all references except the part that --range selects.
+func (a *app) selectPart(r *readOptions, part, name string, lineBytes []uint32) error {
+	if r.firstSet("range") == "" {
+		return nil
+	}
+	if option := r.firstSet("skip", "limit"); option != "" {
+		return usagef("--range and --", option, " cannot be combined: --range selects the first and the last reference")
+	}
+	r.skip, r.limit = 0, 0
+	o, err := r.options(a, lineBytes)
+	if err != nil {
+		return err
+	}
+	first, end, all, err := a.partOf(r, part, name, o)
+	if err != nil {
+		return err
+	}
+	if first >= all {
+		return emptyPart(part, name, all)
+	}
+	if r.skip = first; end < all {
+		r.limit = end - first
+	}
+	return nil
 }
 
 func parseLines(lines []uint) ([]uint32, error) {

@@ -43,7 +43,7 @@ type readOptions struct {
 	workers     uint
 	segment     uint
 	format      string
-	lineOptions []string // options that select the line sizes of an analysis; they do not apply to a profile
+	lineOptions []string // options that do not apply to a profile, such as those that select line sizes
 
 	utilisation []string          // caches in which line utilisation is measured for each site, as the user wrote them
 	levels      []hierarchy.Cache // the caches that are used if utilisation is empty

@@ -22,33 +22,46 @@ func (s *simulation) addRange(a *app, name string, o pass.Options, to *simulate.
 	if s.r.firstSet("warmup") != "" {
 		return usagef("--range and --warmup cannot be combined: with --range, all references before the part are the warm-up")
 	}
-	all := uint64(math.MaxUint64)
-	if strings.Contains(s.part, "%") {
-		var err error
-		if all, err = s.countReferences(a, name, o); err != nil {
-			return err
-		}
-	}
-	first, end, err := ask.ParseRange(s.part, all)
+	first, end, all, err := a.partOf(s.r, s.part, name, o)
 	if err != nil {
-		return asUsage(err)
+		return err
 	}
-	s.counted = [2]uint64{uint64(math.Round(first)), all}
-	to.Warmup, to.WarmupShare, to.Limit = s.counted[0], 0, 0
-	if end < float64(all) {
-		s.counted[1] = max(uint64(math.Round(end)), s.counted[0]+1)
-		to.Limit = s.counted[1] - s.counted[0]
+	s.counted = [2]uint64{first, all}
+	to.Warmup, to.WarmupShare, to.Limit = first, 0, 0
+	if end < all {
+		s.counted[1] = end
+		to.Limit = end - first
 	}
 	return nil
 }
 
-// countReferences reads the whole trace, and returns the number of references that the simulation
-// will receive.
-func (s *simulation) countReferences(a *app, name string, o pass.Options) (uint64, error) {
-	if name == "-" {
-		return 0, usagef("--range ", s.part, ": percentages need the number of references, which is unknown for a trace from standard input; give reference numbers, for example --range 2000000..5000000")
+// partOf returns the references [first, end) that a value of --range selects. The result all is the
+// number of references that the trace contains, or MaxUint64 if it is not needed. If the part ends
+// with the trace, end is at least all.
+func (a *app) partOf(r *readOptions, part, name string, o pass.Options) (first, end, all uint64, err error) {
+	all = math.MaxUint64
+	if strings.Contains(part, "%") {
+		if all, err = a.countReferences(r, part, name, o); err != nil {
+			return 0, 0, 0, err
+		}
 	}
-	in, err := pass.Open(s.r.cmd.Context(), name, a.stdin)
+	from, to, err := ask.ParseRange(part, all)
+	if err != nil {
+		return 0, 0, 0, asUsage(err)
+	}
+	if first, end = uint64(math.Round(from)), all; to < float64(all) {
+		end = max(uint64(math.Round(to)), first+1)
+	}
+	return first, end, all, nil
+}
+
+// countReferences reads the whole trace, and returns the number of references that an analysis with
+// the given options receives.
+func (a *app) countReferences(r *readOptions, part, name string, o pass.Options) (uint64, error) {
+	if name == "-" {
+		return 0, usagef("--range ", part, ": percentages need the number of references, which is unknown for a trace from standard input; give reference numbers, for example --range 2000000..5000000")
+	}
+	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
 	if err != nil {
 		return 0, err
 	}
@@ -57,7 +70,7 @@ func (s *simulation) countReferences(a *app, name string, o pass.Options) (uint6
 		return 0, profileError(in.Name)
 	}
 	o.Spec.Analyses = analysis.None
-	result, err := in.Analyze(s.r.cmd.Context(), o)
+	result, err := in.Analyze(r.cmd.Context(), o)
 	if err != nil {
 		return 0, err
 	}
@@ -73,9 +86,14 @@ func profileError(name string) error {
 // reference.
 func (s *simulation) checkRange(l *loadedFile) error {
 	if n := l.Profile.Totals.AllReferences(); s.part != "" && s.counted[0] >= n {
-		return usagef("--range ", s.part, ": the part begins after the last reference: ", l.name, " has only ", plural(n, "reference"))
+		return emptyPart(s.part, l.name, n)
 	}
 	return nil
+}
+
+// emptyPart returns the error for a value of --range that selects no references.
+func emptyPart(part, name string, references uint64) error {
+	return usagef("--range ", part, ": the part begins after the last reference: ", name, " has only ", plural(references, "reference"))
 }
 
 // addRegion makes the simulation count only the references in the marked regions that --region
