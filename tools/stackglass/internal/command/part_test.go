@@ -29,6 +29,8 @@ func TestAnalyzeRange(t *testing.T) {
 	for _, verb := range []string{"diagnose", "threads", "communication", "blocks", "counters", "calls", "sites", "timeline"} {
 		expectExit(t, stackglass(verb, "a.sgp"), exitOK, "begins at reference 20000 with empty caches")
 	}
+	// The first block of main is not executed in this part.
+	expectExit(t, stackglass(words("diagnose demo:array-list --skip 10240 --limit 25600")...), exitOK, "reference 10240")
 	expectExit(t, stackglass(words("analyze demo:ring --range 1..2 --skip 1")...), exitUsage, "--range and --skip cannot be combined")
 	expectExit(t, stackglass(words("analyze demo:ring --range 2..1")...), exitUsage, "range", "want the beginning and the end")
 	expectExit(t, stackglass(words("analyze a.sgp --range 1..2")...), exitUsage, "--range applies only when a trace is read")
