@@ -5257,6 +5257,11 @@ func (c *ResultView) ownCaches() (text string) {
 
 func (c *ResultView) has() bool { return c.App.result != nil && c.App.result.View != nil }
 
+// isPart reports whether the result in view is the analysis of a part of a run.
+func (c *ResultView) isPart() bool {
+	return c.has() && !c.App.comparing() && c.App.result.Profile.Input.Skip > 0
+}
+
 func (c *ResultView) name() string {
 	if c.App.comparing() {
 		return "Two analyses compared"
@@ -5418,6 +5423,11 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn = addElement(vgparent, "span")
 							setAttribute(vgn, "class", "chip "+chip)
 							setText(vgn, chip)
+						}
+						addText(vgparent, "\n\t\t\t\t")
+						if c.App.WholeRun() != "" {
+							vgn = addElement(vgparent, "a\x00id\x00whole-run\x00whole run")
+							setAttribute(vgn, "href", c.App.WholeRun())
 						}
 						addText(vgparent, "\n\t\t\t\t")
 						if c.summary().Digest != "" {
@@ -5630,6 +5640,15 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
+			}
+		}
+		vgn = addElement(vgparent, "div\x00class\x00slot")
+		{
+			vgparent := vgn
+			_ = vgparent
+			if c.isPart() {
+				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00part-note")
+				setText(vgn, state.PartNote)
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -6177,6 +6196,12 @@ func (c *Timeline) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
+			if c.App.OffersPart() {
+				vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00timeline-analyse")
+				setText(vgn, c.App.PartLabel())
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AnalysePart() })
+			}
+			addText(vgparent, "\n\t\t")
 			if c.App.ranged() {
 				vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00timeline-whole\x00whole run")
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SetRange(0, 0, false) })

@@ -44,7 +44,9 @@ type App struct {
 	items   map[string]Item // for each key: the item that was analysed since the page was loaded
 	origin  string          // id of the element from which the user opened the result in view
 	wanted  string          // key of the analysis to resume, chosen in the list
-	lost    string          // name of an analysis that was interrupted before its first checkpoint; "": none
+	// the part of a run to analyse when the user opens the file of the run; zero: none
+	wantedPart part
+	lost       string // name of an analysis that was interrupted before its first checkpoint; "": none
 
 	presets []hierarchy.Hierarchy // computed on first use
 	cpus    *report.Table         // the table of processors in the latest answer

@@ -69,6 +69,7 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 		return spec, err
 	}
 	spec.Domains = item.domains
+	spec.Skip, spec.Limit = item.part.From, item.part.To-item.part.From
 	h, d := a.currentMachine(), a.demo(item.Demo)
 	if spec.Analyses |= item.analyses; item.analyses&analysis.Loops != 0 {
 		spec.Analyses &^= analysis.Regular
@@ -80,8 +81,11 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	return spec, nil
 }
 
-// demoKey returns the key of a demo's analysis.
+// demoKey returns the key of the analysis of a demo, or of a part of any run.
 func (a *App) demoKey(item Item, spec analysis.Spec) string {
+	if item.part.of != "" {
+		return item.part.key()
+	}
 	key := demoPrefix + item.Demo
 	usual, err := a.spec(Item{Demo: item.Demo}, state.Settings{})
 	if text := state.SpecKey(spec); err != nil || text != state.SpecKey(usual) {
@@ -121,6 +125,7 @@ func (a *App) fetchDemo(key string) {
 	}
 	item.File, item.File.Name = file, d.Title
 	a.update(func() {
+		item.part = a.partOf(key)
 		if a.items == nil {
 			a.items = map[string]Item{}
 		}
@@ -197,6 +202,10 @@ func (a *App) analyseLinked(s state.Screen) {
 			continue
 		}
 		item := d.item(s.Against("").Hash())
+		a.update(func() { item.part = a.partOf(*key) })
+		if item.part.of != "" {
+			item.part.of = demoPrefix + d.Name
+		}
 		a.Offer(item)
 		if *key = a.keptDemo(item); *key == "" || s.Other == "" {
 			a.leaveIfNothing()

@@ -144,4 +144,5 @@ type Item struct {
 	domains  [][]uint32        // groups of threads that share a cache in the requesting view
 	needs    [][]uint32        // groups of threads that share a cache in the current hierarchy
 	analyses analysis.Analyses // additional analyses, which are not in the settings
+	part     part              // the part of the run to analyse
 }

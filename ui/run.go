@@ -88,6 +88,7 @@ func (a *App) Offer(item Item) {
 		a.importProfile(item.File)
 		return
 	}
+	a.takePart(&item)
 	if key := a.keptFile(item); item.Demo == "" && key != "" {
 		a.update(func() {
 			if a.items == nil {
@@ -183,6 +184,9 @@ func (a *App) analyse(item Item) {
 	}
 	key, resume := a.keyFor(item, spec)
 	name := item.File.Name
+	if item.part.of != "" {
+		name = item.part.title()
+	}
 	if !resume {
 		name = a.freeName(name)
 	}
@@ -380,7 +384,7 @@ func (a *App) keyFor(item Item, spec analysis.Spec) (key string, resume bool) {
 	taken := map[string]profile.EntryState{}
 	var wanted string
 	a.update(func() {
-		if item.Demo != "" {
+		if item.Demo != "" || item.part.of != "" {
 			base = a.demoKey(item, spec)
 		}
 		for _, e := range a.kept {

@@ -347,8 +347,9 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 		Outside:    j.bytesOutside(),
 		Workers:    1 + j.team.size(),
 	}
+	p.LeftOut = at.Skipped
 	if p.Total = j.start.Spec.ToRead(j.whole.References); j.start.Spec.Limit == 0 {
-		p.LeftOut = at.LeftOut
+		p.LeftOut += at.LeftOut
 	}
 	if d, ok := j.runner.(*analysis.Divided); ok {
 		p.Ahead, p.Total = d.Ahead(), d.Total()

@@ -172,7 +172,7 @@ type Progress struct {
 	Workers    uint32 // number of workers that currently share the run
 	Ahead      uint64 // references that helpers have analysed, but that the field References does not include yet
 	Total      uint64 // references of the trace; 0: unknown
-	LeftOut    uint64 // references that the settings exclude by kind or thread, if Total is known
+	LeftOut    uint64 // references that are skipped, or that the settings exclude by kind or thread
 	Speed      uint64 // recent speed, in references or bytes per second: the unit of [Progress.Done]; 0: unknown
 }
 

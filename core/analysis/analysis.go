@@ -109,12 +109,11 @@ type Stretches interface {
 	Sampled() *profile.Sampled // Sampled describes the intervals that have been read.
 }
 
-// ToRead returns the number of references that a run reads if the trace contains the given number
+// ToRead returns the number of references that a run reads, including skipped references, if the trace contains the given number
 // of references. ToRead assumes that the spec selects all kinds and threads.
 func (s Spec) ToRead(references uint64) uint64 {
-	references -= min(s.Skip, references)
-	if s.Limit > 0 {
-		references = min(references, s.Limit)
+	if s.Limit > 0 && s.Limit < references-min(s.Skip, references) {
+		return s.Skip + s.Limit
 	}
 	return references
 }

@@ -36,6 +36,7 @@ type Runner struct {
 type Progress struct {
 	References uint64 // number of references analysed so far
 	LeftOut    uint64 // number of references whose kind or thread is not selected
+	Skipped    uint64 // number of references skipped so far
 	Lines      uint64 // number of distinct lines so far, for the smallest line size
 	Threads    int    // number of threads so far; 0 if the trace records no threads
 	BadRecords uint64 // number of bad records tolerated so far
@@ -137,6 +138,7 @@ func (r *Runner) step() error {
 // Progress returns the progress of the run.
 func (r *Runner) Progress() Progress {
 	p := r.feed.progress()
+	p.Skipped = r.spec.Skip - min(r.toSkip, r.spec.Skip)
 	p.BadRecords, p.LeftOut, p.Resuming = r.tolerated, r.unselected, r.rows < r.resumeRows
 	return p
 }

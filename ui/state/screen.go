@@ -136,7 +136,7 @@ var settings = []setting{
 		}
 		return strings.Join(capacities, ".")
 	}, func(s *Screen, text string) { s.Log2Lines = parseCapacities(text) }},
-	{"range", func(s *Screen) string { return s.Range.String() }, func(s *Screen, text string) { s.Range = parseRange(text) }},
+	{"range", func(s *Screen) string { return s.Range.String() }, func(s *Screen, text string) { s.Range = ParseRange(text) }},
 	{"zoom", func(s *Screen) string {
 		var parts []string
 		for _, z := range s.Zooms {

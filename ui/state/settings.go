@@ -155,6 +155,9 @@ func SpecKey(spec analysis.Spec) string {
 	if spec.Previous {
 		text += ",previous"
 	}
+	if spec.Skip > 0 || spec.Limit > 0 {
+		text += ";" + strconv.FormatUint(spec.Skip, 10) + "+" + strconv.FormatUint(spec.Limit, 10)
+	}
 	if o, ok := spec.Sample.(sample.Options); ok {
 		for _, n := range []uint64{uint64(o.Mode), o.Threshold, o.Lines, o.Gap, o.Seed} {
 			text += "~" + strconv.FormatUint(n, 10)

@@ -26,12 +26,29 @@ func (r Range) String() string {
 	return strconv.FormatUint(r.From, 10) + ".." + strconv.FormatUint(r.To, 10)
 }
 
-func parseRange(text string) (r Range) {
+// ParseRange parses the result of [Range.String]. It returns the zero Range if the text is invalid.
+func ParseRange(text string) (r Range) {
 	from, to, _ := strings.Cut(text, "..")
 	if r = (Range{parse(from, 63), parse(to, 63)}); r.To <= r.From {
 		return Range{}
 	}
 	return r
+}
+
+// PartNote describes the analysis of a part of a run.
+const PartNote = "The caches are empty at the beginning of this part, so the first access to each line is a cold miss, and values that were written earlier have no source. Reference numbers count from the beginning of the part."
+
+// PartName names a part of a run of the given number of references, or of an unknown number if the
+// parameter "all" is 0. The parameter "run" is the name of the run, or "".
+func PartName(r Range, all uint64, run string) string {
+	text := "references " + Exact(r.From) + " to " + Exact(r.To)
+	if all > 0 {
+		text += " of " + Exact(all)
+	}
+	if run != "" {
+		text += " of " + run
+	}
+	return text
 }
 
 // Timeline is the drawing above the views.
@@ -272,6 +289,9 @@ var rangedTabs = []Tab{TabCode, TabCalls, TabCaches}
 
 // Ranged reports whether the tab's view shows only the chosen range, and not the whole run.
 func (t Tab) Ranged() bool { return slices.Contains(rangedTabs, t) }
+
+// RangedCompletely reports whether everything in the tab's view can be limited to the chosen range.
+func (t Tab) RangedCompletely() bool { return t.Ranged() && t != TabCode }
 
 // RangeWords returns a sentence that states whether the tab's view shows only the chosen range.
 func (t Tab) RangeWords() string {

@@ -229,7 +229,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 		if looked = progress.Lines; looked > ballastLines {
 			dropBallast()
 		}
-		bar.update(in.read.Load(), progress.References, progress.LeftOut, time.Now())
+		bar.update(in.read.Load(), progress.References, progress.LeftOut+progress.Skipped, time.Now())
 		saver.saveIfDue()
 		if o.MemoryBytes > 0 && begun && memoryInUse() > o.MemoryBytes {
 			return fmt.Errorf("%w (set the limit with --memory; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
