@@ -381,7 +381,7 @@ func TestFewEventsDoNotChangeResults(t *testing.T) {
 	if got.Counters == nil || got.Counters.Program()[profile.Flops] != 2*40*40*40 {
 		t.Errorf("the counters are %+v, want none", got.Counters)
 	}
-	got.Counters, got.Sites, got.Timeline = nil, nil, nil
+	got.Counters, got.Sites, got.Timeline, got.Pages = nil, nil, nil, nil
 	if !bytes.Equal(got.Encode(), want.Encode()) {
 		t.Error("a few events in the trace change the result")
 	}

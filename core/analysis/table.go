@@ -8,6 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/footprint"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/nests"
+	"github.com/stackglass/stackglass/core/analysis/pages"
 	"github.com/stackglass/stackglass/core/analysis/regions"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
@@ -45,6 +46,7 @@ const (
 	// combined with Default
 	Data
 	Regions // the regions that the program has marked
+	Pages   // stack distances of pages
 )
 
 // Usual selects the analyses that the page and the command run if the user does not choose any:
@@ -173,6 +175,10 @@ func registrations() []registration {
 			make: func(m *maker) Analysis {
 				return regions.New(m.program, m.part.is || m.spec.Start > 0, m.spec.Start, mostRegions)
 			},
+		},
+		{
+			tag: Pages, name: "pages", byLine: true, inSample: func(Sampling) bool { return false },
+			make: func(m *maker) Analysis { return pages.New(m.spec.Mergeable) },
 		},
 	}
 }

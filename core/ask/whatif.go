@@ -29,6 +29,9 @@ var _ = Add(&Verb{
 	Needs: func(q Question) analysis.Analyses {
 		// analysis.Operations counts the instructions, which MPKI needs.
 		of := analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
+		if len(q.Machine.TLBs) > 0 && !q.Given(Range.Name) {
+			of |= analysis.Pages
+		}
 		if q.Given(Range.Name) {
 			of |= analysis.Sites
 		}
@@ -67,6 +70,10 @@ var _ = Add(&Verb{
 			} else {
 				d.Tables = slices.Insert(d.Tables, 0, answers.CoreLevels(predicted))
 			}
+		}
+		tables, doubt := answers.Translation(r.Asker(), h)
+		if d.Tables = append(d.Tables, tables...); doubt != "" {
+			doubts = append(doubts, doubt)
 		}
 		d.Warnings = r.Told(doubts)
 		if !q.Given("against") {

@@ -58,6 +58,10 @@ type Cache struct {
 	SubBlockBytes uint32
 	Prefetch      Prefetch
 
+	// Pages is the sum of the page sizes that a TLB holds; 0 if it holds pages of every size, and for
+	// caches.
+	Pages uint64
+
 	SharedBy      uint32  // number of consecutive cores that share the cache; 0 or 1 if it is private
 	LatencyCycles float64 // load-to-use latency of a hit; 0 if unknown
 	BytesPerCycle float64 // bandwidth to the level above; 0 if unknown
@@ -203,8 +207,8 @@ type Hierarchy struct {
 
 	// TLBs contains the translation look-aside buffers for data, which also translate addresses of
 	// instructions unless InstructionTLBs has a TLB at the same depth. An entry is a line of
-	// basePage bytes; Translation changes the page size to PageBytes. Predictions from profiles
-	// ignore TLBs.
+	// basePage bytes; Translation changes the page size to PageBytes. [Asker.Translate] predicts
+	// the misses of the TLBs for data.
 	TLBs, InstructionTLBs []Cache
 	PageBytes             uint64 // page size for TLBs; 0 means basePage
 
@@ -216,13 +220,19 @@ const (
 	mostPage = 1 << 30
 )
 
-// Translation returns the TLBs as a hierarchy of caches whose lines are pages.
+// PageSize returns the page size for TLBs, in bytes.
+func (h *Hierarchy) PageSize() uint64 { return max(h.PageBytes, basePage) }
+
+// Translation returns the TLBs that hold pages of the hierarchy's page size, as a hierarchy of
+// caches whose lines are pages.
 func (h *Hierarchy) Translation() Hierarchy {
-	page := max(h.PageBytes, basePage)
+	page := h.PageSize()
 	scaled := func(list []Cache) (out []Cache) {
 		for _, c := range list {
-			c.SizeBytes, c.LineBytes = c.Lines()*page, uint32(page)
-			out = append(out, c)
+			if c.Pages == 0 || c.Pages&page != 0 {
+				c.SizeBytes, c.LineBytes = c.Lines()*page, uint32(page)
+				out = append(out, c)
+			}
 		}
 		return out
 	}
@@ -286,7 +296,13 @@ func (c Cache) tlbText() string {
 	entries := strconv.FormatUint(c.SizeBytes, 10)
 	text := c.String()
 	_, rest, _ := strings.Cut(text, ",")
-	return c.Name + "=" + entries + "," + rest + "," + tlbWord
+	text = c.Name + "=" + entries + "," + rest + "," + tlbWord
+	for page, before := uint64(basePage), ","+pagesWord+"="; page <= mostPage; page <<= 1 {
+		if c.Pages&page != 0 {
+			text, before = text+before+FormatSize(page), "+"
+		}
+	}
+	return text
 }
 
 // Above returns the instruction caches whose misses reach level i, followed by the data levels up
@@ -327,9 +343,6 @@ func (h *Hierarchy) Beyond() (parts []string) {
 		if c.SubBlockBytes != 0 {
 			parts = append(parts, "the sub-blocks of "+c.Name)
 		}
-	}
-	for _, c := range slices.Concat(h.InstructionTLBs, h.TLBs) {
-		parts = append(parts, c.Name)
 	}
 	none := Simulation{Skip: h.Simulation.Skip, Incoherent: h.Simulation.Incoherent}
 	if h.Simulation != none {
@@ -410,6 +423,7 @@ func (h *Hierarchy) Add(line string) (err error) {
 const (
 	instructionsWord = "instructions"
 	tlbWord          = "tlb"
+	pagesWord        = "pages"
 )
 
 // cutProperty removes a property from the text form of a cache, and reports whether the text
@@ -426,10 +440,38 @@ func cutProperty(line, property string) (rest string, found bool) {
 	return strings.Join(kept, ","), found
 }
 
+// parsePages parses the property pages=SIZE+SIZE… of a TLB, and removes it from the text form.
+func parsePages(line string) (rest string, pages uint64, ok bool) {
+	var kept []string
+	for field := range strings.SplitSeq(line, ",") {
+		key, value, _ := strings.Cut(field, "=")
+		if strings.TrimSpace(key) != pagesWord || len(kept) == 0 {
+			kept = append(kept, field)
+			continue
+		}
+		if pages != 0 {
+			return line, 0, false
+		}
+		for size := range strings.SplitSeq(value, "+") {
+			var h Hierarchy
+			if h.SetPages(size) != nil || pages&h.PageBytes != 0 {
+				return line, 0, false
+			}
+			pages |= h.PageBytes
+		}
+	}
+	return strings.Join(kept, ","), pages, true
+}
+
 // parseTLB parses a TLB: NAME=ENTRIES,WAYS and optional properties (a replacement policy,
-// shared=CORES and hashed).
+// pages=SIZE+SIZE…, shared=CORES and hashed).
 func parseTLB(text string) (Cache, error) {
-	bad := &trace.OptionError{Option: "cache", Got: text + "," + tlbWord, Want: "NAME=ENTRIES,WAYS,tlb, for example DTLB=64,4,tlb, and only these properties: a replacement policy, shared=CORES, hashed, instructions"}
+	bad := &trace.OptionError{Option: "cache", Got: text + "," + tlbWord, Want: "NAME=ENTRIES,WAYS,tlb, for example DTLB=64,4,tlb, and only these properties: a replacement policy, " +
+		"pages=SIZE+SIZE… for the page sizes that the TLB holds, shared=CORES, hashed, instructions"}
+	text, pages, ok := parsePages(text)
+	if !ok {
+		return Cache{}, bad
+	}
 	name, rest, _ := strings.Cut(text, "=")
 	entries, rest, _ := strings.Cut(rest, ",")
 	n, err := strconv.ParseUint(strings.TrimSpace(entries), 10, 24)
@@ -446,6 +488,7 @@ func parseTLB(text string) (Cache, error) {
 	if err != nil || c != plain {
 		return Cache{}, bad
 	}
+	c.Pages = pages
 	return c, nil
 }
 

@@ -130,6 +130,7 @@ type Asker struct {
 	stacks       map[stackKey]stackCurve
 	sdcm         map[stackCache]float64 // number of misses that SDCM predicts
 	instructions uint64
+	pages        bool // whether the lines of the profile are pages
 }
 
 // NewAsker returns an Asker for p.
@@ -371,7 +372,11 @@ func PartOf(h Hierarchy, levels []Level, references uint64) Prediction {
 
 // curve checks a cache, and returns the miss-ratio curve of all accesses at its line size.
 func (a *Asker) curve(c Cache) (*profile.Curve, error) {
-	if err := c.Check(); err != nil {
+	check := c.Check
+	if a.pages {
+		check = c.CheckShape // the lines are pages
+	}
+	if err := check(); err != nil {
 		return nil, err
 	}
 	if a.p.LocalityAt(c.LineBytes) == nil {

@@ -28,11 +28,14 @@ func Presets() []Hierarchy {
 }
 
 // PresetName returns the name of the preset with the same caches, memory and clock, or "". The
-// placement of threads is not compared.
+// placement of threads is not compared. If h has no TLBs, TLBs are not compared either.
 func (h Hierarchy) PresetName() string {
 	h.Threads = OnOwnCores
 	lines := h.Lines()
 	for _, preset := range Presets() {
+		if len(h.TLBs) == 0 {
+			preset.TLBs, preset.InstructionTLBs = nil, nil
+		}
 		if slices.Equal(preset.Lines(), lines) {
 			return preset.Name
 		}

@@ -46,7 +46,7 @@ func (p *Profile) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		p.checkSites, p.Counters.check, p.checkSharing, p.checkCoherent, p.checkCalls, p.checkTimeline, p.checkRegions, p.checkCommunication,
+		p.checkSites, p.Counters.check, p.checkSharing, p.checkCoherent, p.checkCalls, p.checkTimeline, p.checkRegions, p.checkPages, p.checkCommunication,
 		p.checkSampled, p.checkPredicted, p.Footprint.Check, p.checkData, p.checkSegment,
 	} {
 		if err := check(); err != nil {

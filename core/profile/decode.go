@@ -122,6 +122,9 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 		p.Communication.codeLineSharing(c)
 	case tag == "comx":
 		codec.Below(c.Coder, &p.NoCommunication, uint64(numAbsences))
+	case tag == "page":
+		again = p.Pages != nil
+		p.codePages(c)
 	case tag == "srcs":
 		again = p.Sources != nil
 		p.codeSources(c)

@@ -52,6 +52,9 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	if p.NoCommunication != AbsenceUnknown {
 		w.putSection("comx", []byte{byte(p.NoCommunication)})
 	}
+	if len(p.Pages) > 0 {
+		w.section("page", p.codePages)
+	}
 	if len(p.Sources) > 0 {
 		w.section("srcs", p.codeSources)
 	}

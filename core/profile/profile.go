@@ -41,6 +41,7 @@ type Profile struct {
 	Calls           *Calls    // nil if Sites or Blocks is nil
 	Timeline        *Timeline // counts of Sites and Calls over time; nil in profiles without Sites, in sampled profiles, and in profiles of earlier versions
 	Data            *Data
+	Pages           []Pages  // one for each of PageSizes; nil in sampled profiles, and in profiles of earlier versions
 	Regions         *Regions // nil if the program has not marked any regions, and in profiles of earlier versions
 
 	Sources []trace.SourceFile // source files of the program to which sites refer; not part of the digest
@@ -236,6 +237,7 @@ type Segment struct {
 	LastUses      []byte         // analysis/footprint: the last accesses to lines
 	Structures    []byte         // analysis/structures: blocks, visits and the stack
 	Regions       []byte         // analysis/regions: regions, and the ends of regions that began earlier
+	Pages         []byte         // analysis/pages: for each thread and page size, the stack and the first accesses
 }
 
 // SegmentLines is the state of one line size at the end of a segment.

@@ -115,6 +115,8 @@ package profile
 //	      transfers, and for each class granules, references and events, granularity
 //	      by granularity; events and transfers of each pair; and lines, events and
 //	      misses of false sharing
+//	page  list of page sizes, each: page bytes; page accesses; cold; histogram, as in LOCA, of
+//	      the distances from 8
 //	srcs  list of source files, each: name; text, compressed like the tables of a .sgt
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
@@ -136,6 +138,7 @@ package profile
 //	segd  blocks of memory, visits to elements and the stack, in the format of package
 //	      analysis/structures
 //	segr  marked regions, and where they end, in the format of package analysis/regions
+//	segg  stacks of pages, in the format of package analysis/pages
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins with a lower-case letter is optional: readers may skip it, and the
@@ -261,6 +264,7 @@ var states = []stateForm{
 	{"segl", func(s *Segment) *[]byte { return &s.LastUses }},
 	{"segd", func(s *Segment) *[]byte { return &s.Structures }},
 	{"segr", func(s *Segment) *[]byte { return &s.Regions }},
+	{"segg", func(s *Segment) *[]byte { return &s.Pages }},
 }
 
 func (p *Profile) writeLocality(w *writer) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
@@ -62,4 +63,45 @@ func drawExclusive(t *rapid.T) (h hierarchy.Hierarchy) {
 		h.Levels = append(h.Levels, c)
 	}
 	return h
+}
+
+// The predicted misses of a fully associative TLB equal the simulated misses, for every page size.
+func TestPredictedTLBsEqualSimulation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, spread := &trace.Batch{}, rapid.UintRange(12, 38).Draw(t, "spread")
+		for range rapid.IntRange(1, 2000).Draw(t, "references") {
+			addr := rapid.Uint64Range(0, 1<<spread).Draw(t, "address")
+			b.Append(trace.Load, addr&^7, 8, 0, 0)
+		}
+		run, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Pages}, tracetest.NewReader(b, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			err = run.Step()
+		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		p := run.Finish(profile.State{})
+		for _, page := range profile.PageSizes {
+			var h hierarchy.Hierarchy
+			if err := h.Add("DTLB=" + strconv.Itoa(rapid.IntRange(profile.LeastEntries, 100).Draw(t, "entries")) + ",full,tlb"); err != nil {
+				t.Fatal(err)
+			}
+			h.PageBytes = page
+			predicted, err := hierarchy.NewAsker(p).Translate(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := begin(t, h.Translation(), Options{Translation: true})
+			if err := s.Consume(b); err != nil {
+				t.Fatal(err)
+			}
+			got, want := predicted.Levels[0], s.Result().Levels[0]
+			if got.Method != hierarchy.Exact || got.Accesses != float64(want.Run.Accesses()) || got.Misses != float64(want.Run.Misses()) {
+				t.Fatalf("pages of %d bytes: predicted %v misses in %v accesses (%s), want %d in %d", page, got.Misses, got.Accesses, got.Method, want.Run.Misses(), want.Run.Accesses())
+			}
+		}
+	})
 }

@@ -6,6 +6,7 @@ package answerers
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,6 +139,9 @@ func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply
 		return errors.New("the file was read as " + string(config.Recognise(q.Bytes)) + ": " + err.Error())
 	}
 	parts := h.Beyond()
+	for _, c := range slices.Concat(h.InstructionTLBs, h.TLBs) {
+		parts = append(parts, c.Name)
+	}
 	for _, c := range h.Instructions {
 		parts = append(parts, "the instruction cache "+c.Name)
 	}

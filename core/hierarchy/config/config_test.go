@@ -343,6 +343,13 @@ func format(h hierarchy.Hierarchy) []byte {
 			o["shared_by"] = "all"
 		}
 		put(o, "instructions", i < len(h.InstructionTLBs))
+		sizes := ""
+		for page := uint64(4 << 10); page <= 1<<30; page <<= 1 {
+			if c.Pages&page != 0 {
+				sizes += "+" + hierarchy.FormatSize(page)
+			}
+		}
+		put(o, "pages", strings.TrimPrefix(sizes, "+"))
 		tlbs = append(tlbs, o)
 	}
 	if len(tlbs) > 0 {

@@ -256,6 +256,7 @@ func (r *reader) tlbs(n Node, h *hierarchy.Hierarchy) {
 			"ways":        func(n Node) { r.ways(n); ways = n.Text },
 			"shared_by":   func(n Node) { r.cores(n); more += ",shared=" + n.Text },
 			"replacement": func(n Node) { more += "," + replacements[r.oneOf(n, replacements...)] },
+			"pages":       func(n Node) { more += ",pages=" + r.text(n) },
 			"instructions": func(n Node) {
 				if r.yes(n) {
 					more += ",instructions"
