@@ -72,7 +72,19 @@ func host() string {
 	}
 	_, name, _ := strings.Cut(string(out), "Host CPU: ")
 	name, _, _ = strings.Cut(name, "\n")
-	return strings.TrimSpace(name)
+	info, _ := os.ReadFile("/proc/cpuinfo") // if the file is missing, LLVM's name is used
+	return hostOf(strings.TrimSpace(name), string(info))
+}
+
+// hostOf corrects the name of a processor. LLVM derives the name from the family and the model. A
+// virtual machine may hide the model of its processor, but the instruction sets show that the
+// processor is newer: Sapphire Rapids is Intel's first processor with matrix tiles (AMX). Emerald
+// Rapids has the same core.
+func hostOf(name, cpuinfo string) string {
+	if strings.Contains(cpuinfo, "GenuineIntel") && strings.Contains(cpuinfo, " amx_tile ") && !strings.HasPrefix(name, "graniterapids") {
+		return "sapphirerapids"
+	}
+	return name
 }
 
 func targetOf(name string) (*target, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -139,3 +140,23 @@ func TestPortPressureIsDivided(t *testing.T) {
 func format(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 
 func readFile(dir, name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, name+".yaml")) }
+
+// TestHost checks that a virtual machine that hides the model of its processor does not hide the
+// processor.
+func TestHost(t *testing.T) {
+	const info = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 167\nflags\t\t: fpu avx512f %samx_bf16\n"
+	for _, c := range []struct{ llvm, flag, want string }{
+		{"rocketlake", "amx_tile ", "sapphirerapids"},
+		{"rocketlake", "", "rocketlake"},
+		{"sapphirerapids", "amx_tile ", "sapphirerapids"},
+		{"emeraldrapids", "amx_tile ", "sapphirerapids"},
+		{"graniterapids", "amx_tile ", "graniterapids"},
+	} {
+		if got := hostOf(c.llvm, fmt.Sprintf(info, c.flag)); got != c.want {
+			t.Errorf("%s with flags %q: %s, want %s", c.llvm, c.flag, got, c.want)
+		}
+	}
+	if got := hostOf("znver4", ""); got != "znver4" {
+		t.Errorf("without cpuinfo: %s, want znver4", got)
+	}
+}
