@@ -47,6 +47,7 @@ var (
 	lanes      = flag.Int("lanes", 0, "number of branches of the pipeline, for runners that process a collection in one bundle (0: --workers, but at least 1)")
 	workspace  = flag.String("workspace", "", "a folder that all workers can write to; it stores segments, so that an interrupted job can be resumed")
 	mostInline = flag.Uint64("message-bytes", pass.DefaultMostInline, "largest segment that is sent through the runner; larger segments are stored in --workspace, or in --output, until the job ends")
+	partBytes  = flag.Uint64("part-bytes", pass.DefaultPartBytes, "approximate size of the parts in which traces in other formats are converted to .sgt")
 	temporary  = flag.String("temporary", "", "the folder to which a worker copies traces that are not files of its machine (default: the system's temporary folder)")
 	workers    = flag.Int("workers", 0, "number of worker processes on this machine, for the runner prism; a process that dies is replaced (0: work in this process)")
 	measured   = flag.Bool("metrics", false, "print the progress every 5 seconds to standard error (with the runner prism), and the bytes sent and the times at the end")
@@ -179,10 +180,6 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 			return false, err
 		}
 	}
-	load, err := pass.Check(ctx, traces, &o)
-	if err != nil {
-		return false, err
-	}
 	if *workers > 0 {
 		if name := flag.Lookup("runner").Value.String(); name != "" && name != "prism" {
 			return false, fmt.Errorf("--workers %d: the runner %s has its own workers; leave --workers out, or use the runner prism", *workers, name)
@@ -194,19 +191,28 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 		defer p.Close()
 		p.Use()
 	}
+	o, remove := o.Temporarily()
+	// The context ends if the user interrupts the job.
+	defer func() {
+		if err != nil || !*jobopts.Async {
+			err = errors.Join(err, remove(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := convertAll(ctx, traces, o); err != nil {
+		return false, err
+	}
+	load, err := pass.Check(ctx, traces, &o)
+	if err != nil {
+		return false, err
+	}
 	if *measured {
 		stop := show(os.Stderr, load.References)
 		defer stop()
 	}
-	o, remove := o.SpillTo()
 	p, s := beam.NewPipelineWithRoot()
 	pass.Build(s, traces, load.Stretches, o)
 	result, err := beamx.RunWithMetrics(ctx, p)
-	if err == nil && *jobopts.Async {
-		return false, nil // the job still uses its files
-	}
-	// The context ends if the user interrupts the job.
-	if err := errors.Join(err, remove(context.WithoutCancel(ctx))); err != nil {
+	if err != nil {
 		return false, err
 	}
 	if *measured && result != nil {
@@ -219,11 +225,27 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 	return tell(ctx, o.Output)
 }
 
+// convertAll converts traces that are not containers.
+func convertAll(ctx context.Context, traces []string, o pass.Options) error {
+	tasks, converts, err := pass.Conversions(ctx, traces, &o)
+	if err != nil || len(tasks) == 0 {
+		return err
+	}
+	if *jobopts.Async {
+		return errors.New("--async: traces that are not .sgt containers are converted by a first job, for which this program must wait; leave --async out, or convert the traces with stackglass convert")
+	}
+	fmt.Fprintf(os.Stderr, "converting %d of %d traces to .sgt containers, in %d parts\n", converts, len(traces), len(tasks))
+	p, s := beam.NewPipelineWithRoot()
+	pass.BuildConversion(s, tasks, o)
+	_, err = beamx.RunWithMetrics(ctx, p)
+	return err
+}
+
 // options returns the options of the command line.
 func options() (pass.Options, error) {
 	o := pass.Options{
 		Analyses: *analyses, Sample: *sampled, Seed: *seed, References: *references, MostLines: *mostLines, PatienceMS: patience.Milliseconds(),
-		FanIn: *fanIn, Lanes: *lanes, MostInline: *mostInline, Workspace: *workspace, Temporary: *temporary, Output: *output,
+		FanIn: *fanIn, Lanes: *lanes, MostInline: *mostInline, PartBytes: *partBytes, Workspace: *workspace, Temporary: *temporary, Output: *output,
 	}
 	if o.Lanes == 0 {
 		o.Lanes = max(1, *workers)

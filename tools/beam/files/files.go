@@ -20,6 +20,9 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 
+	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/trace/drmemtrace"
+
 	// The supported file systems.
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/gcs"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
@@ -127,6 +130,62 @@ func Open(ctx context.Context, name, temporary string) (*File, error) {
 		}
 	}
 	return f, nil
+}
+
+// Prefixes of files that DynamoRIO writes to the folder of a trace, but that are not part of it.
+var beside = []string{"cpu_schedule.", "serial_schedule.", "modules.log", "encodings.bin", "funclist.log", "v2p.textproto", "."}
+
+// Folder returns the files of a trace that DynamoRIO has stored in a folder of this machine: one file
+// for each thread or core, in the folder or in its folder "trace".
+func Folder(name string) (list []string, err error) {
+	folder := name
+	if st, err := os.Stat(Join(name, "trace")); err == nil && st.IsDir() {
+		folder = Join(name, "trace")
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot be read: %w", name, err)
+	}
+	for _, e := range entries {
+		isBeside := slices.ContainsFunc(beside, func(prefix string) bool { return strings.HasPrefix(e.Name(), prefix) })
+		if e.Type().IsRegular() && !isBeside && !strings.Contains(e.Name(), ".raw") {
+			list = append(list, Join(folder, e.Name()))
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: the folder contains no trace of DynamoRIO; give the path of a trace", name)
+	}
+	return list, nil
+}
+
+// OpenFolder returns the records of a trace that DynamoRIO has stored in several files, in the order
+// of their timestamps, and a function that closes the files.
+func OpenFolder(ctx context.Context, name string, list []string, temporary string, packings []open.Packing) (content io.Reader, closer func(), err error) {
+	var parts []drmemtrace.Part
+	var opened []*File
+	closer = func() {
+		for _, f := range opened {
+			f.Close()
+		}
+	}
+	for _, one := range list {
+		f, err := Open(ctx, one, temporary)
+		if err != nil {
+			closer()
+			return nil, nil, err
+		}
+		opened = append(opened, f)
+		unpacked, err := open.Unpack(one, io.NewSectionReader(f, 0, f.Bytes), open.Options{Packings: packings})
+		if err == nil {
+			err = drmemtrace.CheckPart(one, unpacked)
+		}
+		if err != nil {
+			closer()
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+		parts = append(parts, drmemtrace.Part{Name: one, Reader: unpacked})
+	}
+	return drmemtrace.Merge(parts), closer, nil
 }
 
 // Same reports whether a file still has the size and the time of change that it had when it was
@@ -258,7 +317,7 @@ func RemoveFolder(ctx context.Context, folder string) error {
 			return fmt.Errorf("%s: cannot be deleted: %w", name, err)
 		}
 	}
-	if strings.Contains(folder, "://") { // object stores have no folders
+	if _, err := os.Stat(folder); err != nil { // object stores have no folders
 		return nil
 	}
 	return ignoreMissing(os.Remove(folder))

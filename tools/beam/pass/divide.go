@@ -60,7 +60,12 @@ func (f *inOrder) ProcessElement(ctx context.Context, name string, s Segment) (s
 		}
 	}
 	begun := time.Now()
-	p, err := t.plan.InOrder(t.reader(name), w.goesOn(ctx))
+	r, closer, err := t.reader(ctx, name, &f.Options)
+	if err != nil {
+		return name, s, err
+	}
+	defer closer()
+	p, err := t.plan.InOrder(r, w.goesOn(ctx))
 	if err != nil {
 		return name, s, fmt.Errorf("%s: %w", w.name, err)
 	}
@@ -160,6 +165,7 @@ var (
 	sentLayouts = beam.NewDistribution(Namespace, "bytes of layouts")
 	sentLeaves  = beam.NewDistribution(Namespace, "bytes of segments")
 	sentNodes   = beam.NewDistribution(Namespace, "bytes of joined segments")
+	conversions = beam.NewCounter(Namespace, "converted parts")
 	spilled     = beam.NewDistribution(Namespace, "bytes of segments in files")
 	analysing   = beam.NewDistribution(Namespace, "milliseconds of analysing")
 	joining     = beam.NewDistribution(Namespace, "milliseconds of joining")

@@ -51,6 +51,7 @@ type Result struct {
 	Trace   string
 	Profile string // path of the profile
 	Reason  string // reason why the profile is partial, or ""
+	Input   string // format, and how the trace was read
 	Divided bool
 	Sampled bool // the numbers are estimates
 	Facts   []Fact
@@ -67,6 +68,7 @@ func init() {
 	beam.RegisterCoder(reflect.TypeFor[Task](), encodeTask, decodeTask)
 	beam.RegisterCoder(reflect.TypeFor[Moved](), encodeMoved, decodeMoved)
 	beam.RegisterCoder(reflect.TypeFor[Segment](), encodeSegment, decodeSegment)
+	beam.RegisterCoder(reflect.TypeFor[Part](), encodePart, decodePart)
 	beam.RegisterCoder(reflect.TypeFor[Result](), encodeResult, decodeResult)
 }
 
@@ -80,6 +82,9 @@ func decodeMoved(b []byte) (Moved, error) { return decode[Moved](b) }
 
 func encodeSegment(v Segment) ([]byte, error) { return encode(v) }
 func decodeSegment(b []byte) (Segment, error) { return decode[Segment](b) }
+
+func encodePart(v Part) ([]byte, error) { return encode(v) }
+func decodePart(b []byte) (Part, error) { return decode[Part](b) }
 
 func encodeResult(v Result) ([]byte, error) { return encode(v) }
 func decodeResult(b []byte) (Result, error) { return decode[Result](b) }

@@ -62,21 +62,32 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 	if len(plan.Stretches) == 0 {
 		w = begin(name + ", all references")
 	}
-	p, divided, err := plan.Finish(t.reader(name), t.trace(), rest, inOrder, w.goesOn(ctx))
+	r, closer, err := t.reader(ctx, name, &f.Options)
+	if len(plan.Stretches) == 0 {
+		r, closer, err = t.whole(ctx, name, &f.Options)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	defer closer()
+	p, divided, err := plan.Finish(r, t.source, rest, inOrder, w.goesOn(ctx))
 	if p == nil || len(plan.Stretches) > 0 && err != nil {
 		return Result{}, fmt.Errorf("%s: %w", w.name, err)
+	}
+	if len(plan.Stretches) > 0 { // otherwise, the original file was read
+		p.Totals.Unselected += t.left
 	}
 	w.end(0)
 	finishing.Update(ctx, time.Since(begun).Milliseconds())
 	if !divided {
 		references.Inc(ctx, int64(p.Totals.AllReferences()))
 	}
-	r := Result{Trace: name, Profile: f.Options.profileOf(name), Divided: divided, Sampled: p.Sampled != nil, Facts: factsOf(p)}
+	result := Result{Trace: name, Input: t.format, Profile: f.Options.profileOf(name), Divided: divided, Sampled: p.Sampled != nil, Facts: factsOf(p)}
 	if p.State.Partial {
-		r.Reason = p.State.Reason
-		r.Profile = strings.TrimSuffix(r.Profile, ".sgp") + ".partial.sgp"
+		result.Reason = p.State.Reason
+		result.Profile = strings.TrimSuffix(result.Profile, ".sgp") + ".partial.sgp"
 	}
-	return r, files.Write(ctx, r.Profile, unique(), func(w io.Writer) error { return p.EncodeTo(w) })
+	return result, files.Write(ctx, result.Profile, unique(), func(w io.Writer) error { return p.EncodeTo(w) })
 }
 
 // undivided returns the plan for one worker.
@@ -88,17 +99,9 @@ func (t *opened) undivided(o *Options) (*analysis.Plan, error) {
 	return analysis.NewPlan(spec, nil, 0)
 }
 
-// trace returns the source, or a nil interface.
-func (t *opened) trace() trace.Source {
-	if t.source == nil {
-		return nil
-	}
-	return t.source
-}
-
 // profileOf returns the path of a trace's profile.
 func (o *Options) profileOf(name string) string {
-	return files.Join(o.Output, strings.TrimSuffix(files.Base(name), ".sgt")+".sgp")
+	return files.Join(o.Output, stem(name)+".sgp")
 }
 
 // factsOf returns the numbers that a report compares.

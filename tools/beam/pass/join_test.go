@@ -37,7 +37,7 @@ func TestJoinRefuses(t *testing.T) {
 // is reported with its name and the place in the trace.
 func TestSpilled(t *testing.T) {
 	ctx, o := context.Background(), Options{Analyses: "default", Output: t.TempDir(), MostInline: 10}
-	o, remove := o.SpillTo()
+	o, remove := o.Temporarily()
 	small := Segment{Trace: "a.sgt", Start: 7, Profile: []byte("0123456789")}
 	if s, err := o.spill(ctx, small); err != nil || s.File != "" || string(s.Profile) != "0123456789" {
 		t.Errorf("a small segment: %+v, %v", s, err)

@@ -46,6 +46,8 @@ func init() {
 	register.DoFn3x3[context.Context, string, func(*Segment) bool, string, Segment, error](&join{})
 	register.DoFn3x2[context.Context, string, func(*Segment) bool, Result, error](&finish{})
 	register.DoFn3x1[context.Context, int, func(*Result) bool, error](&tell{})
+	register.DoFn2x3[context.Context, Task, string, Part, error](&convert{})
+	register.DoFn3x1[context.Context, string, func(*Part) bool, error](&describe{})
 	register.DoFn2x0[Task, func(Task)](&tasksOf{})
 	register.DoFn3x0[string, Segment, func(string, Segment)](&segmentsOf{})
 	register.Function2x2(root)
@@ -53,9 +55,10 @@ func init() {
 	register.Emitter1[Task]()
 	register.Emitter2[string, Segment]()
 	register.Iter1[Moved]()
+	register.Iter1[Part]()
 	register.Iter1[Segment]()
 	register.Iter1[Result]()
-	for _, t := range []reflect.Type{reflect.TypeFor[Task](), reflect.TypeFor[Moved](), reflect.TypeFor[Segment](), reflect.TypeFor[Result]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[Task](), reflect.TypeFor[Moved](), reflect.TypeFor[Segment](), reflect.TypeFor[Result](), reflect.TypeFor[Part]()} {
 		beam.RegisterType(t)
 	}
 }
@@ -66,20 +69,11 @@ type Load struct {
 	References uint64 // number of references that all workers together analyse; 0: unknown
 }
 
-// Check checks traces and options before the job begins. It returns the work of the job, or an error
-// about the first problem.
+// Check checks the traces before the job begins, and after traces in other formats were converted. It
+// returns the work of the job, or an error about the first problem.
 func Check(ctx context.Context, traces []string, o *Options) (all Load, err error) {
-	if err := o.Check(); err != nil {
-		return all, err
-	}
 	known := true
-	outputs := map[string]string{}
 	for _, name := range traces {
-		to := o.profileOf(name)
-		if other, taken := outputs[to]; taken {
-			return all, fmt.Errorf("%s and %s would both be stored as %s; analyse them in two jobs, with different folders", other, name, to)
-		}
-		outputs[to] = name
 		t, err := openTrace(ctx, name, o)
 		if err != nil {
 			return all, err
@@ -92,14 +86,6 @@ func Check(ctx context.Context, traces []string, o *Options) (all Load, err erro
 	}
 	if !known {
 		all.References = 0
-	}
-	for _, folder := range []string{o.Output, o.Workspace} {
-		if folder == "" {
-			continue
-		}
-		if err := files.Writable(ctx, folder, unique()); err != nil {
-			return all, err
-		}
 	}
 	for _, ending := range reportEndings { // a report of an earlier job must not be mistaken for this job's
 		if err := files.Remove(ctx, files.Join(o.Output, "report."+ending)); err != nil {

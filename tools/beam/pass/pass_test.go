@@ -102,10 +102,18 @@ func program() *trace.Program {
 // alone returns the profile of the command: one run from the beginning to the end.
 func alone(t *testing.T, spec analysis.Spec, file []byte) []byte {
 	t.Helper()
-	reader := sgt.NewReader("t", bytes.NewReader(file), sgt.Options{})
-	if o, err := sgt.ReadOutline(bytes.NewReader(file), int64(len(file))); err == nil {
-		reader.Expect(o)
+	opened, err := open.Open("t", bytes.NewReader(file), open.Options{Packings: packings})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if o, err := sgt.ReadOutline(bytes.NewReader(file), int64(len(file))); err == nil {
+		opened.Expect(o)
+	}
+	return runAlone(t, spec, opened)
+}
+
+func runAlone(t *testing.T, spec analysis.Spec, reader trace.Reader) []byte {
+	t.Helper()
 	r, err := analysis.NewRunner(spec, reader)
 	for err == nil {
 		err = r.Step()
@@ -136,24 +144,42 @@ func options(t *testing.T) pass.Options {
 // run runs the pipeline on Prism, in this process.
 func run(t *testing.T, names []string, o pass.Options) error {
 	t.Helper()
-	load, err := pass.Check(context.Background(), names, &o)
-	if err != nil {
-		return err
-	}
-	o, remove := o.SpillTo()
-	p, s := beam.NewPipelineWithRoot()
-	pass.Build(s, names, load.Stretches, o)
-	_, err = prism.Execute(context.Background(), p)
-	_, spilled := os.Stat(o.Spill)
-	if large := o.MostInline < pass.DefaultMostInline; err == nil && large != (spilled == nil) {
-		t.Errorf("segments of more than %d bytes are sent: %v", o.MostInline, spilled)
+	o, remove := o.Temporarily()
+	err := execute(names, o)
+	spilled, globbed := filepath.Glob(filepath.Join(o.Spill, "*.segment"))
+	if err == nil && (o.MostInline < pass.DefaultMostInline) != (len(spilled) > 0) {
+		t.Errorf("the files %v contain segments of more than %d bytes (%v)", spilled, o.MostInline, globbed)
 	}
 	if failed := remove(context.Background()); failed != nil {
 		t.Error(failed)
 	}
-	if _, left := os.Stat(o.Spill); !os.IsNotExist(left) {
+	if _, left := os.Stat(o.Spill); left == nil {
 		t.Errorf("%s is left over: %v", o.Spill, left)
 	}
+	return err
+}
+
+// execute converts and analyses traces, as the program does.
+func execute(names []string, o pass.Options) error {
+	ctx := context.Background()
+	tasks, _, err := pass.Conversions(ctx, names, &o)
+	if err != nil {
+		return err
+	}
+	if len(tasks) > 0 {
+		p, s := beam.NewPipelineWithRoot()
+		pass.BuildConversion(s, tasks, o)
+		if _, err := prism.Execute(ctx, p); err != nil {
+			return err
+		}
+	}
+	load, err := pass.Check(ctx, names, &o)
+	if err != nil {
+		return err
+	}
+	p, s := beam.NewPipelineWithRoot()
+	pass.Build(s, names, load.Stretches, o)
+	_, err = prism.Execute(ctx, p)
 	return err
 }
 
@@ -475,7 +501,7 @@ func TestBadInput(t *testing.T) {
 		damaged[middle+i] ^= 0x55
 	}
 	other := append(bytes.Clone(good[:middle]), container(t, 2, 140_000)[middle:]...)
-	_, names := folder(t, map[string][]byte{"damaged.sgt": damaged, "mixed.sgt": other, "text.sgt": []byte("I  0400d7d4,8\n"), "empty.sgt": nil, "good.sgt": good})
+	_, names := folder(t, map[string][]byte{"damaged.sgt": damaged, "mixed.sgt": other, "text.sgt": []byte("no trace\n"), "empty.sgt": nil, "good.sgt": good})
 	of := map[string]string{}
 	for _, n := range names {
 		of[filepath.Base(n)] = n
@@ -491,7 +517,7 @@ func TestBadInput(t *testing.T) {
 		want   string
 	}{
 		{"missing", []string{of["good.sgt"], "/none/x.sgt"}, nil, "/none/x.sgt"},
-		{"format", []string{of["text.sgt"]}, nil, "stackglass convert"},
+		{"format", []string{of["text.sgt"]}, nil, "unknown format"},
 		{"empty", []string{of["empty.sgt"]}, nil, "is empty"},
 		{"damaged", []string{of["damaged.sgt"]}, nil, "damaged.sgt"},
 		{"mixed", []string{of["mixed.sgt"]}, nil, "mixed.sgt"},

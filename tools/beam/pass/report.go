@@ -50,7 +50,7 @@ func Report(list []Result) *report.Document {
 		exactly = "estimated from a sample"
 	}
 	traces := report.Table{Key: "traces", Title: "Traces (miss ratios: fully associative LRU, " + exactly + ")", Columns: []report.Column{
-		{Key: "trace", Label: "trace"}, {Key: "profile", Label: "profile"}, {Key: "divided", Label: "divided"},
+		{Key: "trace", Label: "trace"}, {Key: "input", Label: "input"}, {Key: "profile", Label: "profile"}, {Key: "divided", Label: "divided"},
 	}}
 	for _, r := range list {
 		for _, f := range r.Facts {
@@ -66,7 +66,7 @@ func Report(list []Result) *report.Document {
 		}
 	}
 	for _, r := range list {
-		row := []report.Value{report.TextOf(r.Trace), report.TextOf(r.Profile), report.YesNo(r.Divided)}
+		row := []report.Value{report.TextOf(r.Trace), report.TextOf(r.Input), report.TextOf(r.Profile), report.YesNo(r.Divided)}
 		for _, name := range names {
 			row = append(row, r.value(name))
 		}

@@ -14,15 +14,18 @@ import (
 // neighbours of a node in memory, and accepts at most 2 GB in one message.
 const DefaultMostInline = 16 << 20
 
-// SpillTo returns options with which workers store large segments in a new folder, and a function
-// that deletes the folder. The folder is inside the workspace or, without a workspace, inside the
-// output folder.
-func (o Options) SpillTo() (with Options, remove func(context.Context) error) {
+// Temporarily returns options with which workers store large segments and converted traces in a new
+// folder, and a function that deletes the folder. The folder is inside the workspace or, without a
+// workspace, inside the output folder. In a workspace, converted traces are kept for later jobs.
+func (o Options) Temporarily() (with Options, remove func(context.Context) error) {
 	parent := o.Workspace
 	if parent == "" {
 		parent = o.Output
 	}
 	o.Spill = files.Join(parent, "job-"+unique())
+	if o.Converted = o.Workspace; o.Converted == "" {
+		o.Converted = o.Spill
+	}
 	return o, func(ctx context.Context) error { return files.RemoveFolder(ctx, o.Spill) }
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -36,7 +35,9 @@ type Options struct {
 	Lanes      int    // number of branches of the pipeline, for runners that process a collection in one bundle
 
 	MostInline uint64 // maximum number of bytes of a segment in a message; larger segments are stored in files
-	Spill      string // the folder of these files: see SpillTo
+	Spill      string // the folder of these files: see Temporarily
+	Converted  string // the folder of the containers to which traces in other formats are converted: see Temporarily
+	PartBytes  uint64 // approximate number of bytes of a part of a trace that is converted
 
 	Workspace string // the folder that stores segments, so that a job can be resumed, or ""
 	Temporary string // the folder to which workers copy files that are not on their machine
@@ -90,8 +91,10 @@ func (o *Options) Check() error {
 
 // opened is an opened trace.
 type opened struct {
-	file     *files.File
-	source   *sgt.Source // nil if it cannot be read at any position
+	source   trace.Source // nil if it cannot be read at any position
+	left     uint64       // number of references of kinds that are not analysed, which the source does not contain
+	input    *input
+	format   string // how the trace is read, for the report
 	plan     *analysis.Plan
 	identity string // identifies the trace and the options
 }
@@ -120,7 +123,7 @@ func openTrace(ctx context.Context, name string, o *Options) (*opened, error) {
 	traces.Lock()
 	of := traces.open[key]
 	traces.Unlock()
-	if of != nil && of.done.Load() && !of.trace.file.Same(ctx, name) {
+	if of != nil && of.done.Load() && !of.trace.input.same(ctx, name, o) {
 		forget(key, of) // an earlier job read another file with this name
 	}
 	traces.Lock()
@@ -164,7 +167,7 @@ func (o *Options) key() string {
 }
 
 // segmentVersion is the version of the encoding of segments in workspaces.
-const segmentVersion = 2
+const segmentVersion = 3
 
 // endBytes is the number of bytes at the beginning and at the end of a file that identify it, with its
 // size and the time of its last change. The index is at the end.
@@ -175,40 +178,43 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := files.Open(ctx, name, o.Temporary)
+	in, err := openInput(ctx, name, o)
 	if err != nil {
 		return nil, err
 	}
-	if file.Bytes == 0 {
-		return nil, fmt.Errorf("%s: is empty; record the trace again", name)
+	t := &opened{input: in, format: in.format}
+	if in.isContainer() {
+		if t.identity, _, err = identify(name, in.file, o.key()); err != nil {
+			return nil, err
+		}
+		if source, err := sgt.NewSource(name, in.file, in.file.Bytes, nil); err == nil {
+			t.source = source.Merged()
+		}
+	} else {
+		sum := sha256.Sum256([]byte(o.key() + "\x00" + o.partKey() + "\x00" + in.identity))
+		t.identity = hex.EncodeToString(sum[:16])
+		made, err := o.conversion(ctx, in.identity)
+		if err != nil {
+			return nil, err
+		}
+		if made == nil {
+			return nil, fmt.Errorf("%s: its converted parts are not in %s; the file was changed during the job, or the folder was emptied, so run the job again", name, o.Converted)
+		}
+		if t.format = made.describe(); made.Problem == "" {
+			source, err := made.open(ctx, name, o)
+			if err != nil {
+				return nil, err
+			}
+			if len(source.Chunks()) > 0 {
+				t.source, t.left = source, made.Left
+			}
+		}
 	}
-	t := &opened{file: file}
-	head := make([]byte, min(endBytes, file.Bytes))
-	if _, err := file.ReadAt(head, 0); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: cannot be read: %w", name, err)
-	}
-	if _, is := sgt.Recognise(head); !is {
-		return nil, fmt.Errorf("%s: is not an .sgt container; convert it with: stackglass convert %s -o %s.sgt", name, name, strings.TrimSuffix(files.Base(name), ".lz4"))
-	}
-	sum := sha256.New()
-	sum.Write(binary.LittleEndian.AppendUint64([]byte(o.key()+"\x00"), uint64(file.Bytes)))
-	if !file.Changed.IsZero() {
-		sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(file.Changed.UnixNano())))
-	}
-	sum.Write(head)
-	tail := make([]byte, len(head))
-	if _, err := file.ReadAt(tail, file.Bytes-int64(len(tail))); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: cannot be read: %w", name, err)
-	}
-	sum.Write(tail)
-	t.identity = hex.EncodeToString(sum.Sum(nil)[:16])
-	source, err := sgt.NewSource(name, file, file.Bytes, nil)
-	if err != nil {
+	if t.source == nil {
 		// Without an index, one worker reads the whole trace.
 		t.plan, err = t.undivided(o)
 		return t, err
 	}
-	t.source = source.Merged()
 	references, most := uint64(0), uint64(MostStretches)
 	chunks := t.source.Chunks()
 	for _, c := range chunks {
@@ -221,20 +227,49 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	return t, err
 }
 
+// identify returns a hash of the ends, the size and the time of change of a file, and of a key, and
+// returns the beginning of the file.
+func identify(name string, file *files.File, key string) (identity string, head []byte, err error) {
+	sum := sha256.New()
+	sum.Write(binary.LittleEndian.AppendUint64([]byte(key+"\x00"), uint64(file.Bytes)))
+	if !file.Changed.IsZero() {
+		sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(file.Changed.UnixNano())))
+	}
+	head, tail := make([]byte, min(endBytes, file.Bytes)), make([]byte, min(endBytes, file.Bytes))
+	for at, part := range map[int64][]byte{0: head, file.Bytes - int64(len(tail)): tail} {
+		if _, err := file.ReadAt(part, at); err != nil && err != io.EOF {
+			return "", nil, fmt.Errorf("%s: cannot be read: %w", name, err)
+		}
+	}
+	sum.Write(head)
+	sum.Write(tail)
+	return hex.EncodeToString(sum.Sum(nil)[:16]), head, nil
+}
+
 // mostMerged is the maximum number of stretches of a trace that counts as one chunk. To reach a
 // stretch, a worker decodes all earlier rows. Decoding a row takes about 1 % of the time for analysing
 // it, so 32 stretches cost at most 16 % more.
 const mostMerged = 32
 
-// reader returns a reader of the whole trace. If the trace is not divided, a damaged chunk does not
-// end the trace.
-func (t *opened) reader(name string) trace.Mover {
+// reader returns a reader of the whole trace, and a function that closes its files. If the trace is
+// not divided, the reader reads the original file, and a damaged chunk of a container does not end the
+// trace.
+func (t *opened) reader(ctx context.Context, name string, o *Options) (r trace.Mover, closer func(), err error) {
 	if len(t.plan.Stretches) > 0 {
-		return t.source.Open(0, trace.AllKinds)
+		return t.source.Open(0, trace.AllKinds), func() {}, nil
 	}
-	r := sgt.NewReader(name, io.NewSectionReader(t.file, 0, t.file.Bytes), sgt.Options{})
-	if o, err := sgt.ReadOutline(t.file, t.file.Bytes); err == nil {
+	return t.whole(ctx, name, o)
+}
+
+// whole returns a reader of the original file.
+func (t *opened) whole(ctx context.Context, name string, o *Options) (trace.Mover, func(), error) {
+	if !t.input.isContainer() {
+		plain, closer, err := t.input.read(ctx, name, o)
+		return plainReader{plain}, closer, err
+	}
+	r := sgt.NewReader(name, io.NewSectionReader(t.input.file, 0, t.input.file.Bytes), sgt.Options{})
+	if o, err := sgt.ReadOutline(t.input.file, t.input.file.Bytes); err == nil {
 		r.Expect(o)
 	}
-	return r
+	return r, func() {}, nil
 }
