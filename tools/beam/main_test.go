@@ -2,12 +2,26 @@ package main
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 	"google.golang.org/grpc"
+
+	"github.com/stackglass/stackglass/tools/beam/pool"
 )
 
 func TestReachable(t *testing.T) {
@@ -36,4 +50,150 @@ func TestReachable(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", endpoint, err, want)
 		}
 	}
+}
+
+// serverPort is the environment variable that makes the test program a job server.
+const serverPort = "STACKGLASS_TEST_JOB_SERVER"
+
+func TestMain(m *testing.M) {
+	pool.Child()
+	if port, err := strconv.Atoi(os.Getenv(serverPort)); err == nil {
+		slog.SetDefault(slog.New(slog.DiscardHandler))
+		if _, err := prism.CreateJobServer(context.Background(), prism.Options{Port: port}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		io.Copy(io.Discard, os.Stdin) // until the test ends
+		os.Exit(0)
+	}
+	beam.Init()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	log.SetLogger(lastWords{})
+	os.Exit(m.Run())
+}
+
+// startServer starts a job server in another process, and returns its address.
+func startServer(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), serverPort+"="+port)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for range 600 {
+		if reachable(context.Background(), address) == nil {
+			return address
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("the job server does not answer")
+	return ""
+}
+
+// set sets flags until the test ends.
+func set(t *testing.T, values map[string]string) {
+	t.Helper()
+	for name, value := range values {
+		f := flag.Lookup(name)
+		before := f.Value.String()
+		if err := f.Value.Set(value); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Value.Set(before) })
+	}
+}
+
+// A job server that runs in another process, as the servers of Flink and Spark do, receives the
+// pipeline over the Job API, and connects to the workers in this process (LOOPBACK). The profiles
+// equal those of the default runner. Nothing temporary is left over, not even after a failed job.
+func TestJobServer(t *testing.T) {
+	dir := t.TempDir()
+	demo, err := filepath.Glob("../../site/demos/*.sgt")
+	if err != nil || len(demo) < 3 {
+		t.Fatal(demo, err)
+	}
+	text := filepath.Join(dir, "a.din")
+	if err := os.WriteFile(text, []byte(strings.Repeat("0 1000\n1 1040\n0 2080\n", 60_000)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{demo[0], demo[1], text}
+	address := startServer(t)
+	contents := map[string]map[string]string{}
+	for _, runner := range []string{"prism", "universal", "flink"} {
+		t.Run(runner, func(t *testing.T) {
+			out := t.TempDir()
+			set(t, map[string]string{"runner": runner, "output": out, "references": "20000", "message-bytes": "100", "part-bytes": "300000"})
+			if runner != "prism" {
+				set(t, map[string]string{"endpoint": address, "environment_type": "LOOPBACK", "worker_binary": os.DevNull})
+			}
+			if partial, err := run(context.Background(), names); partial || err != nil {
+				t.Fatal(partial, err)
+			}
+			contents[runner] = map[string]string{}
+			list, err := os.ReadDir(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range list {
+				b, err := os.ReadFile(filepath.Join(out, f.Name()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				contents[runner][f.Name()] = strings.ReplaceAll(string(b), out, "")
+			}
+			if len(list) != len(names)+2 || !strings.Contains(contents[runner]["report.txt"], "din, converted in 5 parts") {
+				t.Errorf("%d files, report:\n%s", len(list), contents[runner]["report.txt"])
+			}
+			delete(contents[runner], "report.txt") // the widths of its columns depend on the names of folders
+			if !maps.Equal(contents[runner], contents["prism"]) {
+				t.Error("the files differ from those of the default runner")
+			}
+		})
+	}
+	t.Run("failure", func(t *testing.T) {
+		out := t.TempDir()
+		damaged, err := os.ReadFile(demo[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range len(damaged) / 8 {
+			damaged[len(damaged)/2+i] ^= 0x55
+		}
+		name := filepath.Join(t.TempDir(), "damaged.sgt")
+		if err := os.WriteFile(name, damaged, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		set(t, map[string]string{"runner": "universal", "endpoint": address, "environment_type": "LOOPBACK", "worker_binary": os.DevNull, "output": out, "references": "20000", "message-bytes": "100"})
+		_, err = run(context.Background(), []string{name})
+		if err == nil || !strings.Contains(ownWords(err), name) {
+			t.Errorf("error %v, want one that names the file", err)
+		}
+		if list, err := os.ReadDir(out); err != nil || len(list) > 0 {
+			t.Errorf("%v, %v is left over", list, err)
+		}
+	})
 }

@@ -155,6 +155,9 @@ func TestFormats(t *testing.T) {
 			_, names := folder(t, content)
 			o := options(t)
 			o.PartBytes, o.Lanes = uint64(len(c.content)/4), 2
+			if c.name != "threads.lackey" {
+				o.Analyses = "locality,sharing"
+			}
 			if strings.HasPrefix(c.input, "lackey, converted in 5") {
 				o.PartBytes = uint64(len(c.content)/5 + 1)
 			}
@@ -193,7 +196,7 @@ func TestFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := options(t)
-	o.Workspace = t.TempDir()
+	o.Workspace, o.Analyses = t.TempDir(), "locality,sharing"
 	for _, change := range []int{0, 0, 1} {
 		var parts []drmemtrace.Part
 		for thread := range uint64(3) {
