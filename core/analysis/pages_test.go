@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	_ "github.com/stackglass/stackglass/core/analysis/pages" // makes the analysis
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
@@ -114,6 +115,29 @@ func TestPagesEqualNaive(t *testing.T) {
 			t.Fatal(err)
 		}
 		samePages(t, "segments", joined.Pages, want)
+	}
+}
+
+// A run that continues a profile without pages, which an earlier version made, has no pages.
+func TestPagesOfEarlierVersionsAreUnknown(t *testing.T) {
+	whole := pageReferences(rand.New(rand.NewPCG(1, 72)), 2000)
+	spec := analysis.Spec{Mergeable: true}
+	var parts []*profile.Profile
+	for _, part := range []*trace.Batch{tracetest.Part(whole, 0, 900), tracetest.Part(whole, 900, whole.Len())} {
+		parts = append(parts, resultOf(t, spec, tracetest.NewReader(part, 300)))
+		spec.Start += parts[len(parts)-1].Totals.AllReferences()
+	}
+	spec.Start = 0
+	for i := range parts {
+		old := *parts[i]
+		state := *old.Segment
+		state.Pages, old.Pages, old.Segment = nil, nil, &state
+		list := []*profile.Profile{parts[0], parts[1]}
+		list[i] = &old
+		joined, err := analysis.Append(spec, list...)
+		if err != nil || joined.Pages != nil {
+			t.Errorf("part %d has no pages: the joined profile has pages for %d sizes, error %v; want none", i, len(joined.Pages), err)
+		}
 	}
 }
 

@@ -14,6 +14,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
+// Translation returns the tables about the TLBs of a hierarchy. Package program sets Translation to
+// [answers.Translation], so that the page does not have to load the function on the first visit.
+var Translation func(a *hierarchy.Asker, h hierarchy.Hierarchy) ([]report.Table, hierarchy.Warning)
+
 // The verb what-if predicts the hits and misses of a cache hierarchy.
 var _ = Add(&Verb{
 	Name:    "what-if",
@@ -71,9 +75,11 @@ var _ = Add(&Verb{
 				d.Tables = slices.Insert(d.Tables, 0, answers.CoreLevels(predicted))
 			}
 		}
-		tables, doubt := answers.Translation(r.Asker(), h)
-		if d.Tables = append(d.Tables, tables...); doubt != "" {
-			doubts = append(doubts, doubt)
+		if Translation != nil {
+			tables, doubt := Translation(r.Asker(), h)
+			if d.Tables = append(d.Tables, tables...); doubt != "" {
+				doubts = append(doubts, doubt)
+			}
 		}
 		d.Warnings = r.Told(doubts)
 		if !q.Given("against") {

@@ -26,6 +26,11 @@ var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 	panic("contract: a program that analyses data structures must import core/analysis/structures")
 }
 
+// NewPages returns an analysis of pages. Package pages sets NewPages. Runs of programs that do not
+// import package pages have no pages, so that the page does not have to load the package on the
+// first visit.
+var NewPages func(mergeable bool) Analysis
+
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.
 //
 // The methods are never called concurrently. Consume receives every selected reference exactly once

@@ -13,6 +13,8 @@
 //
 // Each thread has its own stacks, because each core has its own TLBs, and stores do not invalidate
 // the entries of a TLB.
+//
+// Programs that analyse pages must import the package: see [contract.NewPages].
 package pages
 
 import (
@@ -42,6 +44,7 @@ const (
 // Analysis computes the stack distances of data pages. Use [New] to create one.
 type Analysis struct {
 	mergeable bool
+	unknown   bool // the run continues a run of an earlier version, which did not count pages
 	found     [sizes]profile.Pages
 	threads   map[uint32]*stacks
 }
@@ -75,6 +78,10 @@ var (
 	_ contract.Analysis      = (*Analysis)(nil)
 	_ contract.PieceConsumer = (*Analysis)(nil)
 )
+
+func init() {
+	contract.NewPages = func(mergeable bool) contract.Analysis { return New(mergeable) }
+}
 
 // New returns an analysis. The parameter mergeable means that the result can be appended to an
 // earlier segment.
@@ -111,6 +118,9 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fal
 
 // Consume implements [contract.Analysis].
 func (a *Analysis) Consume(b *trace.Batch) error {
+	if a.unknown {
+		return nil
+	}
 	for lo := 0; lo < b.Len(); {
 		hi, thread := b.Len(), uint32(0)
 		if b.Thread != nil {
@@ -169,7 +179,7 @@ func (t *stacks) touchOthers(a *Analysis, addr trace.Addr, bytes uint64) {
 
 // ConsumePiece implements [contract.PieceConsumer].
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
-	if !trace.DataKinds.Has(b.Kind[0]) {
+	if a.unknown || !trace.DataKinds.Has(b.Kind[0]) {
 		return
 	}
 	thread := uint32(0)
@@ -299,10 +309,12 @@ func (t *stacks) finish(a *Analysis) {
 
 // Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
+	if p.Pages = nil; a.unknown {
+		return
+	}
 	for _, t := range a.threads {
 		t.finish(a)
 	}
-	p.Pages = nil
 	for i := range a.found {
 		found := a.found[i]
 		found.Distances = profile.Histogram{}
@@ -352,29 +364,27 @@ func (a *Analysis) Close() {
 
 var errState = errors.New("the pages in the checkpoint are damaged; analyse the trace again from its start")
 
-// Restore implements [contract.Analysis].
+// Restore implements [contract.Analysis]. If the run was saved by an earlier version, which did not
+// count pages, the pages remain unknown.
 func (a *Analysis) Restore(p *profile.Profile) error {
-	if len(p.Pages) != sizes {
-		return errState
+	if a.unknown = p.Pages == nil; a.unknown {
+		return nil
 	}
 	r := codec.Reader(p.Segment.Pages)
 	a.code(r)
 	if r.Failed() || r.More() {
 		return errState
 	}
-	return a.addCounts(p)
+	a.addCounts(p)
+	return nil
 }
 
-func (a *Analysis) addCounts(p *profile.Profile) error {
-	if len(p.Pages) != sizes {
-		return errState
-	}
+func (a *Analysis) addCounts(p *profile.Profile) {
 	for i := range a.found {
 		a.found[i].Accesses += p.Pages[i].Accesses
 		a.found[i].Cold += p.Pages[i].Cold
 		a.found[i].Distances.Merge(&p.Pages[i].Distances)
 	}
-	return nil
 }
 
 // Append implements [contract.Analysis]. The first accesses of the segment are not cold if the page
@@ -384,9 +394,10 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	if err := segment.Restore(next); err != nil {
 		return err
 	}
-	if err := a.addCounts(next); err != nil {
-		return err
+	if a.unknown = a.unknown || segment.unknown; a.unknown {
+		return nil
 	}
+	a.addCounts(next)
 	for _, thread := range slices.Sorted(maps.Keys(segment.threads)) {
 		t, of := a.of(thread), segment.threads[thread]
 		t.finish(a)

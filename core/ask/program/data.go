@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	_ "github.com/stackglass/stackglass/core/analysis/pages"      // registers the analysis of pages
 	_ "github.com/stackglass/stackglass/core/analysis/structures" // registers the analysis of data structures
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
@@ -17,6 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
+
+func init() { ask.Translation = answers.Translation }
 
 // Data is the verb that reports how the run uses its data structures.
 var Data = ask.Add(&ask.Verb{
