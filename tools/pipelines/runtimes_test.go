@@ -86,7 +86,7 @@ func TestPage(t *testing.T) {
 		{kernel: &k, size: &size{20, "memory", "a reason"}, predicted: 50, by: "misses", measured: 100},
 	}
 	var w bytes.Buffer
-	writePage(&w, p, list)
+	writePage(&w, p, "a processor", list)
 	for _, want := range []string{
 		"| L1 | 1 KiB | 4 | 0 | 0 | 0 |\n| memory | – | 90 | 7 | 0 | 0 |\n",
 		"| one | 10 | L1 | 110 | 100 | +10.0 % | ports |  |\n| one | 20 | memory | 50 | 100 | -50.0 % | misses | a reason |\n",
