@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -196,4 +197,51 @@ func TestJobServer(t *testing.T) {
 			t.Errorf("%v, %v is left over", list, err)
 		}
 	})
+}
+
+// The recipe of the image contains only instructions of container files, begins with Beam's image, and
+// has the version of Beam with which the program is built. The README uses the same version.
+func TestContainerfile(t *testing.T) {
+	module, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(module), "github.com/apache/beam/sdks/v2 v")
+	version, _, _ := strings.Cut(rest, "\n")
+	if !found || version == "" {
+		t.Fatal("go.mod requires no Beam")
+	}
+	recipe, err := os.ReadFile("Containerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var instructions []string
+	for i, line := range strings.Split(string(recipe), "\n") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, arguments, _ := strings.Cut(line, " ")
+		if !slices.Contains([]string{"FROM", "RUN", "ENV", "LABEL", "COPY", "WORKDIR", "ENTRYPOINT"}, name) || strings.TrimSpace(arguments) == "" || strings.HasSuffix(line, "\\") {
+			t.Errorf("line %d is no instruction with arguments: %s", i+1, line)
+		}
+		instructions = append(instructions, line)
+	}
+	if want := "FROM docker.io/apache/beam_go_sdk:" + version; len(instructions) == 0 || instructions[0] != want {
+		t.Errorf("the recipe begins with %q, want %q", instructions, want)
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range []string{"beam_go_sdk:", "prism@v"} {
+		all := strings.Split(string(readme), image)
+		for _, after := range all[1:] {
+			if !strings.HasPrefix(after, version) {
+				t.Errorf("the README names %s%.10s, want version %s", image, after, version)
+			}
+		}
+		if len(all) == 1 {
+			t.Errorf("the README does not name %s", image)
+		}
+	}
 }
