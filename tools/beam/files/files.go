@@ -3,8 +3,9 @@
 // memfs:// for tests.
 //
 // Beam's file systems offer only streams, but a trace is read at many positions. A file of this
-// machine is therefore opened directly, and a file of another system is first copied to a folder for
-// temporary files, once for each process.
+// machine is therefore opened directly, and an object of gs:// or s3:// is read in ranges with the
+// client of the store. A file of another system is first copied to a folder for temporary files, once
+// for each process.
 package files
 
 import (
@@ -78,8 +79,8 @@ type File struct {
 // Close closes the file, and removes its copy.
 func (f *File) Close() error { return f.end() }
 
-// Open opens a file for reading at any position. A file that is not on this machine is first copied to
-// the folder temporary, or to the system's folder if temporary is "". If the system supports it, the
+// Open opens a file for reading at any position. A file that is not on this machine, and whose store
+// does not support ranges, is first copied to the folder temporary, or to the system's folder if temporary is "". If the system supports it, the
 // copy has no name there, so that it disappears with the process.
 func Open(ctx context.Context, name, temporary string) (*File, error) {
 	fs, err := filesystem.New(ctx, name)
@@ -87,6 +88,13 @@ func Open(ctx context.Context, name, temporary string) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	defer fs.Close()
+	object, err := openObject(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot be read: %w", name, err)
+	}
+	if object != nil {
+		return withTime(ctx, fs, name, &File{object, object.bytes, time.Time{}, object.end})
+	}
 	r, err := fs.OpenRead(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot be read: %w", name, err)
@@ -122,12 +130,19 @@ func Open(ctx context.Context, name, temporary string) (*File, error) {
 		end()
 		return nil, fmt.Errorf("%s: cannot be copied to this machine: %w", name, err)
 	}
-	f := &File{copied, n, time.Time{}, end}
-	if told, ok := fs.(filesystem.LastModifiedGetter); ok {
-		if f.Changed, err = told.LastModified(ctx, name); err != nil {
-			end()
-			return nil, fmt.Errorf("%s: the time of its last change cannot be read: %w", name, err)
-		}
+	return withTime(ctx, fs, name, &File{copied, n, time.Time{}, end})
+}
+
+// withTime adds the time of the last change to a file, if the file system knows it.
+func withTime(ctx context.Context, fs filesystem.Interface, name string, f *File) (*File, error) {
+	told, ok := fs.(filesystem.LastModifiedGetter)
+	if !ok {
+		return f, nil
+	}
+	var err error
+	if f.Changed, err = told.LastModified(ctx, name); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: the time of its last change cannot be read: %w", name, err)
 	}
 	return f, nil
 }
