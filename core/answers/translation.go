@@ -18,7 +18,7 @@ func Translation(a *hierarchy.Asker, h hierarchy.Hierarchy) (tables []report.Tab
 	}
 	chosen, err := a.Translate(h)
 	if err != nil {
-		return nil, "the misses of the TLBs are unknown: " + untranslated(err)
+		return nil, "the misses of the TLBs are not predicted: a prediction needs " + needOf(err)
 	}
 	tlbs := report.Table{Key: "tlbs", Title: "Address translation", Columns: report.Columns(
 		"name=TLB", "entries", "ways", "page_bytes=page", "accesses", "hits", "misses", "miss_ratio=miss ratio", "method")}
@@ -29,7 +29,7 @@ func Translation(a *hierarchy.Asker, h hierarchy.Hierarchy) (tables []report.Tab
 			numberCell(l.Accesses, exact), numberCell(l.Hits, exact), numberCell(l.Misses, exact), report.Quotient(l.Misses, l.Accesses), report.TextOf(string(l.Method)))
 	}
 	walks := report.Table{Key: "page_walks", Title: "Page walks by page size", Columns: report.Columns(
-		"page_bytes=page", "walks=page walks", "per_kilo_reference=per 1,000 references", "saved=of the page walks avoided")}
+		"page_bytes=page", "walks=page walks", "per_kilo_reference=per 1,000 references", "saved=page walks avoided")}
 	for _, page := range profile.PageSizes {
 		of := h
 		of.PageBytes = page
@@ -39,7 +39,7 @@ func Translation(a *hierarchy.Asker, h hierarchy.Hierarchy) (tables []report.Tab
 			continue
 		}
 		saved := report.None()
-		if page != h.PageSize() && chosen.MemoryAccesses > 0 {
+		if page > h.PageSize() && chosen.MemoryAccesses > 0 {
 			saved = report.Ratio(1 - p.MemoryAccesses/chosen.MemoryAccesses)
 		}
 		walks.Add(report.Bytes(page), numberCell(p.MemoryAccesses, exactTo(&p, len(p.Levels))), cellIfKnown(p.PerKiloReference(p.MemoryAccesses), p.References > 0), saved)
@@ -47,11 +47,11 @@ func Translation(a *hierarchy.Asker, h hierarchy.Hierarchy) (tables []report.Tab
 	return []report.Table{tlbs, walks}, ""
 }
 
-// untranslated returns what a prediction of TLB misses needs.
-func untranslated(err error) hierarchy.Warning {
+// needOf returns what a prediction of TLB misses needs.
+func needOf(err error) hierarchy.Warning {
 	var option *trace.OptionError
 	if errors.As(err, &option) {
-		return hierarchy.Warning("want " + option.Want)
+		return hierarchy.Warning(option.Want)
 	}
 	return hierarchy.Warning(err.Error())
 }

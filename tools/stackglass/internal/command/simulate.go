@@ -293,6 +293,9 @@ func (s *simulation) translator(h hierarchy.Hierarchy, o simulate.Options) (*sim
 		}
 		return nil, nil
 	}
+	if len(h.Translation().Levels) == 0 {
+		return nil, usagef("no TLB of the hierarchy holds pages of ", hierarchy.FormatSize(h.PageSize()), "; choose another size with --pages, or add a TLB with pages=", hierarchy.FormatSize(h.PageSize()))
+	}
 	o.Protocol, o.Translation, o.WarmupShare, o.Causes, o.Bound, o.PerReference = simulate.Incoherent, true, 0, false, false, false
 	return simulate.New(h.Translation(), o)
 }
