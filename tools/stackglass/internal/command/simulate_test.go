@@ -214,7 +214,7 @@ func TestInstructionCachesWithoutFetches(t *testing.T) {
 		expectExit(t, stackglass(append([]string{"simulate"}, strings.Fields(line)...)...), exitOK, words...)
 	}
 	got := stackglass("simulate", "data.din", "--hierarchy", "i7-6700")
-	if !strings.Contains(got.stdout, "not simulated  L1I (the trace has no instruction fetches)") || strings.Contains(got.stdout, "ITLB") {
+	if !strings.Contains(got.stdout, "not simulated  L1I, ITLB (the trace has no instruction fetches)") || strings.Contains(got.stdout, "ITLB2M") {
 		t.Errorf("a preset without instruction fetches:\n%s", got.stdout)
 	}
 	got = stackglass("simulate", "data.din", "--cache", "L1I=1KiB,2,instructions", "--cache", "L1D=1KiB,2", "--format", "json")

@@ -41,7 +41,7 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *loadedFile, r simu
 // idleCaches returns the names of the caches and TLBs for instructions if no instruction fetch
 // reached the simulation, and the reason. Otherwise, names is empty.
 func (s *simulation) idleCaches(h hierarchy.Hierarchy, l *loadedFile) (names, reason string) {
-	caches := slices.Concat(h.Instructions, h.InstructionTLBs)
+	caches := slices.Concat(h.Instructions, h.Translation().Instructions)
 	if len(caches) == 0 || l.Profile.Totals.References[trace.Fetch] > 0 {
 		return "", ""
 	}
