@@ -19,8 +19,9 @@ import (
 //  3. [Plan.Finish] analyses the trace up to the first segment, and appends the joined results. The
 //     beginning of the trace belongs to no segment, because some decisions of the analyses depend
 //     on it.
-//  4. Some analyses do not support segments. [Plan.InOrder] runs only these analyses, on one
-//     machine and over the whole trace, and returns the results that Finish needs.
+//  4. Some analyses do not support segments. [Plan.InOrder] runs only these analyses over the whole
+//     trace, and returns the results that Finish needs. There are several such runs
+//     ([Plan.InOrderRuns]), and each of them can use another machine.
 //
 // If a run cannot be divided, the plan has no segments, and Finish analyses the whole trace.
 type Plan struct {
@@ -33,7 +34,13 @@ type Plan struct {
 	// changes.
 	Moves bool
 
+	// Shares is the number of parts into which each half of the communication analysis is divided:
+	// the values by page, and the depths of lines by core. Every part reads the whole trace. 0 means
+	// 1. Shares must not be changed after the first call of InOrderRuns.
+	Shares int
+
 	spec    Spec
+	threads int      // number of threads of the trace; 0: unknown
 	inOrder Analyses // analyses that InOrder runs
 	head    Stretch  // the part of the trace before the first segment
 	index   chunkIndex
@@ -79,7 +86,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	if threads > profile.MaxCores && p.spec.has(Sharing) {
 		return p, nil // the assignment of threads to cores depends on the whole trace
 	}
-	p.inOrder = p.spec.inOrderAnalyses(threads)
+	p.threads, p.inOrder = threads, p.spec.inOrderAnalyses(threads)
 	references = min(references, p.References) // prevents overflows in the sums below
 	events := p.selectEvents(source, threads)
 	at := func(chunk int, rows, before uint64) Stretch {
@@ -126,21 +133,56 @@ func (p *Plan) selectEvents(source trace.Source, threads int) (events trace.Kind
 // segmentSpec returns the spec without the analyses that do not support segments.
 func (p *Plan) segmentSpec() Spec { return p.spec.withoutAnalyses(p.inOrder) }
 
-// Ordered reports whether Finish needs the result of InOrder, because some analyses of the run do
-// not support segments.
-func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
+// InOrderRuns returns the number of runs of InOrder whose results Finish needs. The number is 0 if all
+// analyses of the run support segments.
+func (p *Plan) InOrderRuns() int { return len(p.orderedRuns()) }
 
-// InOrder runs only the analyses that do not support segments. These analyses read the whole trace,
-// and InOrder returns their results. InOrder calls onProgress between steps. If onProgress fails,
-// InOrder returns its error.
-func (p *Plan) InOrder(r trace.Reader, onProgress func(Progress) error) (*profile.Profile, error) {
-	run := newRunner(p.spec.onlyAnalyses(p.inOrder), r)
+func (p *Plan) orderedRuns() []orderedRun {
+	if len(p.Stretches) == 0 {
+		return nil
+	}
+	return p.spec.orderedRuns(p.inOrder, p.Shares, p.threads)
+}
+
+// InOrder computes the results of one of the runs over the whole trace. The parameter number is
+// below InOrderRuns. InOrder calls onProgress between steps. If onProgress fails, InOrder returns its
+// error.
+func (p *Plan) InOrder(number int, r trace.Reader, onProgress func(Progress) error) (*profile.Profile, error) {
+	of := p.orderedRuns()[number]
+	if of.analyses == 0 {
+		run := newRunnerOf(p.spec, r, func(program func() *trace.Program) []member { return p.spec.shareTable(of.share, program) })
+		if err := runToEnd(run, onProgress); err != io.EOF {
+			return nil, err
+		}
+		return &profile.Profile{Input: profile.Input{Kinds: p.spec.Kinds}, Totals: run.totals, Segment: &profile.Segment{Communication: shareState(run.analyses)}}, nil
+	}
+	run := newRunner(p.spec.onlyAnalyses(of.analyses), r)
 	if err := runToEnd(run, onProgress); err != io.EOF {
 		return nil, err
 	}
-	whole := run.Finish(profile.State{})
-	whole.Sharing, whole.Timeline = nil, nil // not all stacks were counted
-	return whole, nil
+	return run.Finish(profile.State{}), nil
+}
+
+// addOrdered adds the results of the runs in order to the profile of the segments.
+func (p *Plan) addOrdered(to *profile.Profile, ordered []*profile.Profile) error {
+	var shares [][]byte
+	for i, of := range p.orderedRuns() {
+		switch from := ordered[i]; {
+		case of.analyses != 0:
+			p.spec.graft(of.analyses, to, from)
+		case from.Segment == nil:
+			return &AppendError{"the result of a part of the communication analysis is missing"}
+		default:
+			shares = append(shares, from.Segment.Communication)
+		}
+	}
+	if len(shares) > 0 {
+		if err := p.spec.joinShares(to, shares...); err != nil {
+			return err
+		}
+	}
+	p.spec.explain(to)
+	return nil
 }
 
 // Range returns the range of reference numbers [from, to) of a segment. The numbers are approximate
@@ -248,17 +290,16 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 
 // Finish returns the profile of the run. Finish analyses the trace up to the first segment, and
 // then appends the parameter rest, which must be the joined result of all segments. The parameter r
-// must read the trace of the parameter source, and must be at the beginning of the trace. If the
-// plan requires the result of InOrder, the parameter ordered must contain this result. If the
-// result in rest cannot be appended, Finish analyses the remaining references itself, and returns
+// must read the trace of the parameter source, and must be at the beginning of the trace. The
+// parameter ordered must contain the result of each run of InOrder. If the result in rest cannot be appended, Finish analyses the remaining references itself, and returns
 // joined = false. Finish calls onProgress between steps. If onProgress fails, Finish returns its
 // error. Any other error is a read error, an [*AppendError] if segments are missing, or
 // [trace.ErrNotThere]. The profile then contains the results up to the error.
-func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, onProgress func(Progress) error) (whole *profile.Profile, joined bool, err error) {
-	spec := p.spec
-	if p.Ordered() {
-		if ordered == nil {
-			return nil, false, &AppendError{"the result of the analyses that must read the whole trace in order (Plan.InOrder) is missing"}
+func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile, ordered []*profile.Profile, onProgress func(Progress) error) (whole *profile.Profile, joined bool, err error) {
+	spec, runs := p.spec, p.InOrderRuns()
+	if runs > 0 {
+		if len(ordered) != runs || slices.Contains(ordered, nil) {
+			return nil, false, &AppendError{"a result of the analyses that must read the whole trace in order (Plan.InOrder) is missing"}
 		}
 		spec = p.segmentSpec()
 	}
@@ -284,8 +325,8 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 		err = nil
 	}
 	whole = d.Finish(StateAfter(err, d.analysed))
-	if p.Ordered() {
-		p.spec.graft(p.inOrder, whole, ordered)
+	if runs > 0 && err == nil {
+		err = p.addOrdered(whole, ordered)
 	}
 	return whole, joined, err
 }

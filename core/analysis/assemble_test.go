@@ -102,15 +102,18 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 			}
 			list = append(list, segmentOf(t, spec, source, begin))
 		}
-		var ordered *profile.Profile
-		if plan.Ordered() {
+		var ordered []*profile.Profile
+		plan.Shares = rng.IntN(5)
+		for i := range plan.InOrderRuns() {
 			inOrder++
-			if ordered, err = plan.InOrder(source.Open(0, trace.AllKinds), goesOn); err == nil {
-				ordered, err = profile.Decode(ordered.Encode())
+			of, err := plan.InOrder(i, source.Open(0, trace.AllKinds), goesOn)
+			if err == nil {
+				of, err = profile.Decode(of.Encode())
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
+			ordered = append(ordered, of)
 		}
 		got, joined, err := plan.Finish(source.Open(0, trace.AllKinds), source, joinedInTrees(t, rng, spec, list), ordered, goesOn)
 		if err != nil {
@@ -124,7 +127,7 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 		}
 	}
 	if stretches < int(seeds) || most < leastBlocks || inOrder < leastOrdered {
-		t.Errorf("%d segments were joined, the largest layout has %d memory blocks, and %d plans have analyses without segments; want at least %d, %d and %d", stretches, most, inOrder, seeds, leastBlocks, leastOrdered)
+		t.Errorf("%d segments were joined, the largest layout has %d memory blocks, and %d runs read the whole trace in order; want at least %d, %d and %d", stretches, most, inOrder, seeds, leastBlocks, leastOrdered)
 	}
 }
 

@@ -709,6 +709,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 			want.Sources = nil
 		}
 		equalCommunication(t, p.Communication, want)
+		sharesEqual(t, rng, spec, want, func() trace.Reader { return tracetest.NewProgramReader(program, whole, rng.IntN(300)) })
 		for _, l := range want.LineSharing {
 			if owned++; l.PingPongs > 0 {
 				taken++
@@ -717,6 +718,36 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 	}
 	if owned == 0 || taken == 0 {
 		t.Errorf("%d entries of LineSharing were compared, %d of them with PingPongs; want at least one of each", owned, taken)
+	}
+}
+
+// sharesEqual divides the communication analysis into random numbers of shares, each of which is
+// computed in a run of its own, and joins the shares in random order.
+func sharesEqual(t *testing.T, rng *rand.Rand, spec analysis.Spec, want *profile.Communication, read func() trace.Reader) {
+	t.Helper()
+	pages, cores := 1+rng.IntN(5), 0
+	if want.Sources != nil {
+		cores = 1 + rng.IntN(5)
+	}
+	states := analysis.SharesOf(spec, pages, cores, read)
+	rng.Shuffle(len(states), func(i, j int) { states[i], states[j] = states[j], states[i] })
+	got, err := communication.Join(spec.SiteLineBytes(), states...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equalCommunication(t, got, want)
+	other := rng.IntN(len(states))
+	for what, wrong := range map[string][][]byte{
+		"a missing share":   slices.Delete(slices.Clone(states), other, other+1),
+		"an equal share":    append(slices.Clone(states), states[other]),
+		"a truncated share": append(slices.Delete(slices.Clone(states), other, other+1), states[other][:rng.IntN(len(states[other]))]),
+	} {
+		if what == "a missing share" && (pages == 1 || cores == 1) {
+			continue // the other shares are also those of an analysis with fewer runs
+		}
+		if _, err := communication.Join(spec.SiteLineBytes(), wrong...); err == nil {
+			t.Errorf("%d shares by page and %d by core: Join returns no error for %s", pages, cores, what)
+		}
 	}
 }
 
@@ -733,7 +764,9 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 		reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 1+rng.IntN(300)) }
 		p := resultOf(t, spec, reader())
 		where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
-		equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
+		want := communicationByDefinition(p, where, whole, spec.Kinds)
+		equalCommunication(t, p.Communication, want)
+		sharesEqual(t, rng, spec, want, reader)
 		if p.Communication.Beyond == 0 {
 			t.Fatal("the trace does not have more threads than slots")
 		}
@@ -758,6 +791,7 @@ func TestLongCommunicationEqualsNaive(t *testing.T) {
 	where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
 	want := communicationByDefinition(p, where, whole, spec.Kinds)
 	want.Sources = nil
+	sharesEqual(t, rng, spec, want, func() trace.Reader { return tracetest.NewProgramReader(program, whole, 0) })
 	equalCommunication(t, p.Communication, want)
 	if c := p.Communication; c.Window <= 1024 || c.Owners[len(c.Owners)-1].PartBytes <= 64 {
 		t.Errorf("windows have %d references, want more than 1024; parts have %d bytes, want more than 64", c.Window, c.Owners[len(c.Owners)-1].PartBytes)
@@ -1181,4 +1215,19 @@ func TestLongSingleThreadedStartEqualsNaive(t *testing.T) {
 	if p := resultOf(t, spec, reader()); p.Communication != nil || p.NoCommunication != profile.LateThread {
 		t.Errorf("without an index: NoCommunication = %v, want LateThread", p.NoCommunication)
 	}
+}
+
+func FuzzCommunicationShares(f *testing.F) {
+	program := allocatingProgram()
+	rng := rand.New(rand.NewPCG(3, 68))
+	whole := tracetest.Rows(program, sharingSteps(rng, program, 300, 3)...)
+	spec := analysis.Spec{Analyses: analysis.Communication | analysis.Sharing, Kinds: trace.AllKinds}
+	states := analysis.SharesOf(spec, 1, 1, func() trace.Reader { return tracetest.NewProgramReader(program, whole, 0) })
+	f.Add(states[0], states[1])
+	f.Fuzz(func(t *testing.T, pages, cores []byte) {
+		c, err := communication.Join(64, pages, cores)
+		if err == nil && c != nil && len(c.Granules) == 0 {
+			t.Error("Join returns neither an error nor a result")
+		}
+	})
 }

@@ -1,9 +1,12 @@
 package analysis
 
 import (
+	"io"
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/communication"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace"
 )
 
 // Append joins the profiles of consecutive segments that were analysed with the same spec. The
@@ -60,4 +63,17 @@ func LimitRegions(most int) (undo func()) {
 	before := mostRegions
 	mostRegions = most
 	return func() { mostRegions = before }
+}
+
+// SharesOf computes the shares of the communication analysis, each in a run of its own.
+func SharesOf(spec Spec, pages, cores int, read func() trace.Reader) (states [][]byte) {
+	spec = spec.WithDefaults()
+	for _, share := range communication.Shares(pages, cores) {
+		r := newRunnerOf(spec, read(), func(program func() *trace.Program) []member { return spec.shareTable(share, program) })
+		if err := runToEnd(r, func(Progress) error { return nil }); err != io.EOF {
+			panic(err)
+		}
+		states = append(states, shareState(r.analyses))
+	}
+	return states
 }

@@ -212,11 +212,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, omitted profile.Totals, 
 	if p.Sites != nil || len(p.Blocks) > 0 || p.Counters != nil {
 		p.Sources = header.Program.SourceFiles()
 	}
-	for i := range registered {
-		if finish := registered[i].finish; finish != nil {
-			finish(*spec, p)
-		}
-	}
+	spec.explain(p)
 	return p
 }
 

@@ -228,6 +228,10 @@ func (s Spec) graft(some Analyses, to, from *profile.Profile) {
 			r.graft(to, from)
 		}
 	}
+}
+
+// explain records why results are missing from a profile.
+func (s Spec) explain(to *profile.Profile) {
 	for i := range registered {
 		if finish := registered[i].finish; finish != nil {
 			finish(s, to)

@@ -70,14 +70,25 @@ func newRunner(spec Spec, r trace.Reader) *Runner {
 			spec = run.spec
 		}
 	}
-	run.analyses = table(spec, run.program)
-	events := run.feed.selectRows()
+	run.begin(spec, r, table(spec, run.program))
+	return run
+}
+
+// newRunnerOf returns a runner with other analyses than those of the spec.
+func newRunnerOf(spec Spec, r trace.Reader, analyses func(program func() *trace.Program) []member) *Runner {
+	run := &Runner{spec: spec, feed: feed{batch: trace.NewBatch(0)}}
+	run.begin(spec, r, analyses(run.program))
+	return run
+}
+
+func (r *Runner) begin(spec Spec, from trace.Reader, analyses []member) {
+	r.analyses = analyses
+	events := r.feed.selectRows()
 	if b := spec.Budget; b != nil {
 		events |= b.Events
 	}
-	run.intake = newIntake(spec, r, events)
-	run.addPrologue()
-	return run
+	r.intake = newIntake(spec, from, events)
+	r.addPrologue()
 }
 
 // Beside adds a consumer, such as a simulation, whose results do not belong to the profile. The

@@ -91,7 +91,6 @@ func registrations() []registration {
 				}
 				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.communicationDecision(m.program))
 			},
-			graft:  func(to, from *profile.Profile) { to.Communication = from.Communication },
 			finish: Spec.explainCommunication,
 		},
 		{
@@ -264,19 +263,77 @@ func (s Spec) withoutAnalyses(some Analyses) Spec {
 	return s
 }
 
-// onlyAnalyses returns the spec of a run with the given analyses and the analyses on which their
-// results depend.
+// onlyAnalyses returns the spec of a run with the given analyses, except for communication, and the
+// analyses on which their results depend.
 func (s Spec) onlyAnalyses(some Analyses) Spec {
 	all := s.wants()
-	s.Analyses = some | Locality // a list that contains Locality does not include Default
-	if some&(Communication|Data) != 0 {
+	s.Analyses = some&^Communication | Locality // a list that contains Locality does not include Default
+	if some&Data != 0 {
 		s.Analyses |= all & Sites
 	}
-	if some&Communication != 0 {
-		s.Analyses |= all & Sharing
-	}
-	s.SetNumbers, s.Stacks = 1, CoherentStacks|ConcurrentStack
+	s.SetNumbers = 1
 	return s
+}
+
+// orderedRun is a run that reads the whole trace in order, for a part of the analyses without support
+// for segments.
+type orderedRun struct {
+	analyses Analyses            // communication is not included
+	share    communication.Share // the share of communication, if there are no analyses
+}
+
+// orderedRuns returns the runs that together compute the results of the analyses some. The stacks of
+// cores are divided among as many runs as the pages, but among at most one run for each of the
+// threads.
+func (s Spec) orderedRuns(some Analyses, shares, threads int) (runs []orderedRun) {
+	if some&Communication != 0 {
+		pages, cores := min(max(shares, 1), communication.MostShares), 0
+		if s.has(Sharing) {
+			cores = min(pages, max(threads, 1))
+		}
+		for _, share := range communication.Shares(pages, cores) {
+			runs = append(runs, orderedRun{share: share})
+		}
+	}
+	if others := some &^ (Communication | Sites | Sharing); others != 0 {
+		runs = append(runs, orderedRun{analyses: others})
+	}
+	return runs
+}
+
+// shareTable creates the analyses of a run that computes a share of communication.
+func (s Spec) shareTable(share communication.Share, program func() *trace.Program) []member {
+	bytes := s.SiteLineBytes()
+	if !share.Depths {
+		o := sites.Options{LineBytes: bytes, Unfed: true}
+		by := sites.New(o, program)
+		a := communication.New(bytes, by, nil)
+		a.Only(share)
+		return []member{{by, Sites}, {a, Communication}}
+	}
+	a, lines := communication.NewDepths(bytes, share), locality.New([]uint32{bytes}, 0, false, 1)
+	stacks := sharing.New(sharing.Options{LineBytes: []uint32{bytes}, Cores: s.Cores, Stacks: CoherentStacks, HasCore: share.HasCore}, lines)
+	a.Follow(stacks)
+	return []member{{a, Communication}, {stacks, Sharing}, {lines, Locality}}
+}
+
+// shareState returns the result of a share.
+func shareState(analyses []member) (state []byte) {
+	for _, m := range analyses {
+		switch a := m.Analysis.(type) {
+		case *sites.Analysis:
+			a.Result(&profile.Profile{}, false) // the indices of sites and data objects
+		case *communication.Analysis:
+			state = a.ShareState()
+		}
+	}
+	return state
+}
+
+// joinShares adds the result of communication to a profile.
+func (s Spec) joinShares(to *profile.Profile, states ...[]byte) (err error) {
+	to.Communication, err = communication.Join(s.SiteLineBytes(), states...)
+	return err
 }
 
 // Stacks selects the multi-core stacks that the analysis Sharing counts.

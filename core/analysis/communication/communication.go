@@ -68,7 +68,8 @@ const (
 // Analysis tracks the values that one thread writes and other threads use.
 type Analysis struct {
 	lineShift uint
-	sites     *sites.Analysis
+	sites     *sites.Analysis // nil: see Share
+	numbers   numbering
 	// returns the program, which lists the threads; nil: the whole trace is analysed
 	program func() *trace.Program
 	off     bool // the analysis was stopped
@@ -84,6 +85,9 @@ type Analysis struct {
 	done      uint64 // number of references so far
 	selection rowSelection
 	current   reference
+
+	share   Share
+	writers *lineWriters // nil: the analysis is not a share of depths
 }
 
 // reference is the reference that is being analysed.
@@ -108,8 +112,23 @@ type reference struct {
 // number of threads is unknown, and no second thread appears in the first [Trial] references, the
 // analysis stops.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
-	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
+	a := newAnalysis(lineBytes)
+	a.sites, a.numbers, a.program = s, s, program
 	s.Locate(true)
+	return a
+}
+
+// NewDepths returns an analysis that computes a share of the depths of lines. It needs no sites
+// analysis.
+func NewDepths(lineBytes uint32, share Share) *Analysis {
+	a := newAnalysis(lineBytes)
+	a.numbers = newProfileNumbers()
+	a.Only(share)
+	return a
+}
+
+func newAnalysis(lineBytes uint32) *Analysis {
+	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes))}
 	a.memory.init(a.lineShift)
 	a.windows.init()
 	return a
@@ -140,14 +159,14 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		}
 		return nil
 	}
-	pairs, begins := a.sites.Rows()
+	pairs, begins := a.rows()
 	for i, addr := range b.Addr {
-		a.setReference(b, i, pairs, begins)
+		a.setThread(b, i)
 		bytes := uint64(max(b.Bytes[i], 1))
 		if addr+bytes-1 < addr {
 			bytes = 1 // the reference extends beyond the end of the address space
 		}
-		a.recordReference(addr, addr+bytes-1)
+		a.record(b, i, addr, addr+bytes-1, pairs, begins)
 	}
 	return nil
 }
@@ -168,10 +187,30 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 		return
 	}
 	if from == 0 {
-		pairs, begins := a.sites.Rows()
-		a.setReference(b, 0, pairs, begins)
+		a.setThread(b, 0)
 	}
-	a.recordReference(b.Addr[0]+from, b.Addr[0]+end-1)
+	pairs, begins := a.rows()
+	a.record(b, 0, b.Addr[0]+from, b.Addr[0]+end-1, pairs, begins)
+}
+
+// rows returns the results of the sites analysis for the latest batch.
+func (a *Analysis) rows() (pairs []uint32, begins []trace.Addr) {
+	if a.sites == nil {
+		return nil, nil
+	}
+	return a.sites.Rows()
+}
+
+// record records the bytes from first to last, inclusive, of the reference in row i, if they belong to
+// the share. setThread must have been called for the row.
+func (a *Analysis) record(b *trace.Batch, i int, first, last trace.Addr, pairs []uint32, begins []trace.Addr) {
+	switch {
+	case a.writers != nil:
+		a.trackLines(first, last)
+	case a.share.hasPage(first>>pageShift) || first>>pageShift != last>>pageShift:
+		a.setSite(i, pairs, begins)
+		a.recordReference(first, last)
+	}
 }
 
 // Trial is the number of references after which the analysis stops if no second thread has
@@ -231,7 +270,7 @@ func (a *Analysis) hasSecondThread(b *trace.Batch) bool {
 
 // turnOff ends the analysis and frees its memory.
 func (a *Analysis) turnOff() {
-	*a = Analysis{lineShift: a.lineShift, sites: a.sites, off: true}
+	*a = Analysis{lineShift: a.lineShift, sites: a.sites, numbers: a.numbers, off: true}
 	a.sites.Locate(false)
 }
 
@@ -247,8 +286,8 @@ var valueEffects = [8]uint8{
 	trace.RangeRead: loading, trace.RangeWrite: storing,
 }
 
-// setReference stores the reference in row i in a.current.
-func (a *Analysis) setReference(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
+// setThread counts the reference in row i, and stores its thread and its kind in a.current.
+func (a *Analysis) setThread(b *trace.Batch, i int) {
 	r := &a.current
 	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
 		r.thread, r.number = a.threads.slot(t), t
@@ -258,6 +297,11 @@ func (a *Analysis) setReference(b *trace.Batch, i int, pairs []uint32, begins []
 	does := valueEffects[b.Kind[i]&7]
 	r.loads, r.stores = does&loading != 0, does&storing != 0
 	r.row, r.at = uint32(i), a.countReference(i)
+}
+
+// setSite stores the site and the data object of the reference in row i in a.current.
+func (a *Analysis) setSite(i int, pairs []uint32, begins []trace.Addr) {
+	r := &a.current
 	r.site, r.object, r.begin = 1, 0, 0
 	if pairs != nil {
 		i = a.selection.originalRow(i)
@@ -290,6 +334,12 @@ func (a *Analysis) recordLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
 		from, end := max(first, line<<a.lineShift), min(last, line<<a.lineShift|(1<<a.lineShift-1))
+		if !a.share.hasPage(from >> pageShift) {
+			if end == last {
+				return
+			}
+			continue
+		}
 		l := a.memory.lineOf(line, a.current.thread)
 		events += a.recordLine(l, from>>wordShift, end>>wordShift)
 		if end == last || end>>pageShift != (end+1)>>pageShift {

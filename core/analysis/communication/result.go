@@ -17,7 +17,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		return
 	}
 	if state {
-		f := stateCoder{Coder: codec.Writer([]byte{}), sites: a.sites}
+		f := stateCoder{Coder: codec.Writer([]byte{}), sites: a.numbers}
 		a.codeAll(&f)
 		p.Segment.Communication = f.Out
 	}
@@ -116,12 +116,12 @@ func (c *classCounts) share(s *share) {
 }
 
 // codeIndex returns the profile's index of a site. The parameter is 1 + the slot of the site.
-func (a *Analysis) codeIndex(site uint32) uint32 { return a.sites.Code(site - 1) }
+func (a *Analysis) codeIndex(site uint32) uint32 { return a.numbers.Code(site - 1) }
 
 // pairIndices returns the profile's indices of the site and the object of a pair.
 func (a *Analysis) pairIndices(pair uint32) (code, data uint32) {
-	slot, object := a.sites.Pair(pair)
-	return a.sites.Code(slot), a.sites.Data(object)
+	slot, object := a.numbers.Pair(pair)
+	return a.numbers.Code(slot), a.numbers.Data(object)
 }
 
 func (a *Analysis) sitePairs() (list []profile.SitePair) {
@@ -169,7 +169,7 @@ func (a *Analysis) ownerships() (list []profile.Ownership) {
 		if len(o.parts) == 0 {
 			continue
 		}
-		out := profile.Ownership{Object: a.sites.Data(uint32(n)), PartBytes: 1 << o.shift, First: o.first}
+		out := profile.Ownership{Object: a.numbers.Data(uint32(n)), PartBytes: 1 << o.shift, First: o.first}
 		for i := range o.parts {
 			out.Parts = append(out.Parts, a.ownedPart(o, i))
 		}

@@ -18,6 +18,7 @@ import (
 // omitted, because these threads share a private cache.
 type sourceDepths struct {
 	stacks  Stacks             // coherent stacks of cores; nil: not requested
+	joined  bool               // the list contains the depths of joined shares
 	queue   []lineEvent        // events of the batch, by row and line
 	next    int                // index of the next event for which Ask must ask a question
 	waiting []lineEvent        // events whose questions have not been answered yet
@@ -49,7 +50,7 @@ type distances struct {
 // maxDepth returns an upper bound for the depths of lines. If the depths are estimated, the bound
 // exceeds the number of lines, because estimated depths can exceed the number of lines.
 func (s *sourceDepths) maxDepth(lines uint32) uint32 {
-	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
+	if _, all := s.stacks.(*sharing.Analysis); all && lines > 0 {
 		return lines
 	}
 	return profile.MaxDistance - 1
@@ -77,7 +78,7 @@ func (a *Analysis) Ask(x *sharing.Accesses, questions []sharing.Question) []shar
 		if i == len(x.Lines) {
 			break
 		}
-		if from := a.coreOf(e); from != 0 && from-1 != x.Cores[i] {
+		if from := a.coreOf(e); from != 0 && from-1 != x.Cores[i] && a.share.HasCore(from-1) {
 			s.waiting = append(s.waiting, *e)
 			questions = append(questions, sharing.Question{Access: uint32(i), Core: from - 1, Line: e.line})
 		}
@@ -133,7 +134,7 @@ func (s *sourceDepths) count(e *lineEvent, depth uint64) {
 }
 
 func (a *Analysis) sourceDistances() (list []profile.SourceDistances) {
-	if a.sources.stacks == nil {
+	if a.sources.stacks == nil && !a.sources.joined {
 		return nil
 	}
 	list = []profile.SourceDistances{}

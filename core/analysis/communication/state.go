@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/codec"
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -16,7 +15,7 @@ import (
 // plus 1, or as 0 if there is none. The same functions encode and decode a field.
 type stateCoder struct {
 	*codec.Coder
-	sites   *sites.Analysis
+	sites   numbering
 	threads int // number of slots in use
 	slots   *threads
 }
@@ -400,7 +399,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		}
 		return nil
 	}
-	f := stateCoder{Coder: codec.Reader(p.Segment.Communication), sites: a.sites}
+	f := stateCoder{Coder: codec.Reader(p.Segment.Communication), sites: a.numbers}
 	a.codeAll(&f)
 	if f.Failed() || f.More() || !a.rebuildAndCheck() {
 		return errState

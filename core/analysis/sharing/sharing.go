@@ -47,6 +47,9 @@ type Options struct {
 	Cores, Domains [][]uint32
 	Mergeable      bool // record the data that Append needs
 	Stacks         Stacks
+	// HasCore reports whether the coherent stack of a core is counted; nil: all stacks are counted.
+	// Only a run whose Stacks is Coherent, and that is not Mergeable, may set HasCore.
+	HasCore func(core uint8) bool
 }
 
 // Stacks selects the views of MODELS §6 that are counted; 0: all views. The counts of views that
@@ -366,7 +369,9 @@ func (s *lineSize) take(a *locality.Accesses) {
 // distribute passes accesses, invalidations and questions to the cores. It processes one run at a
 // time: consecutive accesses by a single core.
 func (s *lineSize) distribute(lines []trace.Line) {
-	s.all.directory.prefetch(lines)
+	if s.analysis.options.HasCore == nil {
+		s.all.directory.prefetch(lines)
+	}
 	questions := s.questions
 	for lo := 0; lo < len(lines); {
 		limit := len(lines)
@@ -392,7 +397,14 @@ func (s *lineSize) distribute(lines []trace.Line) {
 func (s *lineSize) processRun(lines []trace.Line, first int) {
 	number, d := s.core[first], &s.all
 	holder, foreign, apart := uint64(1)<<number, false, s.analysis.options.Stacks.has(Private)
+	counted := s.analysis.options.HasCore == nil || s.analysis.options.HasCore(number)
+	if !counted {
+		holder = 0 // the directory contains only the copies of cores that are counted
+	}
 	for i, x := range lines {
+		if !counted && !s.write[first+i] {
+			continue
+		}
 		e := d.directory.entry(x)
 		if apart {
 			foreign = d.recordTouch(e, number, first+i) || foreign
@@ -410,6 +422,9 @@ func (s *lineSize) processRun(lines []trace.Line, first int) {
 			e.holders = 0
 		}
 		e.holders |= holder
+	}
+	if !counted {
+		return
 	}
 	s.cores[number].addAccesses(lines, d.isForeign[first:first+len(lines)], first, foreign)
 }

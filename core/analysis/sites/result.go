@@ -143,7 +143,7 @@ func (s *summary) data() []profile.DataObject {
 	var objects []uint32
 	for n := rest; n < len(s.a.memory.objects); n++ {
 		o := s.object(uint32(n))
-		if o.Reuse.Accesses() != 0 || s.a.memory.objects[n].blocks != 0 {
+		if o.Reuse.Accesses() != 0 || s.a.memory.objects[n].blocks != 0 || s.a.options.Unfed && len(s.byObject[n]) > 0 {
 			list, objects = append(list, o), append(objects, uint32(n))
 		}
 	}

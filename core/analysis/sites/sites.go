@@ -75,6 +75,9 @@ type Options struct {
 	// distinguish objects.
 	Follows bool
 	Segment bool // the analysis does not begin at the start of the trace
+	// Unfed is true if package locality does not pass its accesses to the analysis, which then only
+	// finds the sites and data objects of references.
+	Unfed bool
 	// TimelinePlaces limits the size of the timeline: see [profile.MostTimelinePlaces]. 0 means that
 	// accesses are not counted over time.
 	TimelinePlaces int

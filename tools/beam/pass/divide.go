@@ -14,16 +14,20 @@ import (
 	"github.com/stackglass/stackglass/tools/beam/files"
 )
 
-// divide emits the stretches of traces. If the memory blocks at their beginnings matter, it emits
+// divide emits the stretches of traces, and the runs over the whole trace for the analyses that have no
+// segments. If the memory blocks at their beginnings matter, it emits
 // them as tasks for follow, together with the references before the first stretch.
 type divide struct{ Options Options }
 
-func (f *divide) ProcessElement(ctx context.Context, name string, ready, toFollow func(Task), whole func(string, Segment)) error {
+func (f *divide) ProcessElement(ctx context.Context, name string, ready, toFollow, ordered func(Task), whole func(string, Segment)) error {
 	t, err := openTrace(ctx, name, &f.Options)
 	if err != nil {
 		return err
 	}
 	whole(name, Segment{Trace: name, Identity: t.identity})
+	for i := range t.plan.InOrderRuns() {
+		ordered(Task{Trace: name, Number: i})
+	}
 	emit := ready
 	if t.plan.Moves && len(t.plan.Stretches) > 0 {
 		emit = toFollow
@@ -36,18 +40,25 @@ func (f *divide) ProcessElement(ctx context.Context, name string, ready, toFollo
 	return nil
 }
 
-// inOrder reads a whole trace with the analyses that have no segments, if there are any.
+// inOrder reads a whole trace in order, for some of the analyses that have no segments. The number of
+// the task is the number of the run (analysis.Plan.InOrder).
 type inOrder struct{ Options Options }
 
-func (f *inOrder) ProcessElement(ctx context.Context, name string, s Segment) (string, Segment, error) {
+func (f *inOrder) ProcessElement(ctx context.Context, task Task) (string, Segment, error) {
+	name, s := task.Trace, Segment{Trace: task.Trace, Number: task.Number}
 	t, err := openTrace(ctx, name, &f.Options)
-	if err != nil || !t.plan.Ordered() {
+	if err != nil {
 		return name, s, err
 	}
-	w := begin(name + ", all references in order")
+	runs := t.plan.InOrderRuns()
+	if task.Number < 0 || task.Number >= runs {
+		return name, s, fmt.Errorf("%s: there is no run %d in order; the file was changed after the job began, so run the job again", name, task.Number)
+	}
+	s.Identity = t.identity
+	w := begin(fmt.Sprintf("%s, all references in order, run %d of %d", name, task.Number+1, runs))
 	stored := ""
 	if f.Options.Workspace != "" {
-		stored = files.Join(f.Options.Workspace, t.identity+"/in-order.sgp")
+		stored = files.Join(f.Options.Workspace, fmt.Sprintf("%s/in-order-%d-of-%d.sgp", t.identity, task.Number+1, runs))
 		if content, found, err := files.Read(ctx, stored); err != nil {
 			return name, s, err
 		} else if found {
@@ -65,13 +76,14 @@ func (f *inOrder) ProcessElement(ctx context.Context, name string, s Segment) (s
 		return name, s, err
 	}
 	defer closer()
-	p, err := t.plan.InOrder(r, w.goesOn(ctx))
+	p, err := t.plan.InOrder(task.Number, r, w.goesOn(ctx))
 	if err != nil {
 		return name, s, fmt.Errorf("%s: %w", w.name, err)
 	}
 	w.end(t.plan.References)
 	s.Ordered = pack(p.Encode())
 	analysing.Update(ctx, time.Since(begun).Milliseconds())
+	sentOrdered.Update(ctx, int64(len(s.Ordered)))
 	if stored != "" {
 		err = files.Write(ctx, stored, unique(), func(w io.Writer) error {
 			_, err := w.Write(s.Ordered)
@@ -164,6 +176,7 @@ var (
 	sentMoves   = beam.NewDistribution(Namespace, "bytes of moves")
 	sentLayouts = beam.NewDistribution(Namespace, "bytes of layouts")
 	sentLeaves  = beam.NewDistribution(Namespace, "bytes of segments")
+	sentOrdered = beam.NewDistribution(Namespace, "bytes of results in order")
 	sentNodes   = beam.NewDistribution(Namespace, "bytes of joined segments")
 	conversions = beam.NewCounter(Namespace, "converted parts")
 	spilled     = beam.NewDistribution(Namespace, "bytes of segments in files")

@@ -25,23 +25,24 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 		return Result{}, err
 	}
 	var list []Segment
-	var whole Segment
+	inOrder := make([]*profile.Profile, t.plan.InOrderRuns())
 	for one := (Segment{}); parts(&one); one = (Segment{}) {
 		if one.Identity != t.identity {
 			return Result{}, fmt.Errorf("%s: its segments belong to another trace, or the file was changed during the job; run the job again", name)
 		}
-		if one.represents() {
-			whole = one
-		} else {
+		switch {
+		case one.Ordered != nil:
+			if one.Number < 0 || one.Number >= len(inOrder) {
+				return Result{}, fmt.Errorf("%s: the number of the analyses in order has changed during the job; run the job again", name)
+			}
+			if inOrder[one.Number], err = ordered(name, one.Ordered); err != nil {
+				return Result{}, err
+			}
+		case !one.represents():
 			list = append(list, one)
 		}
 	}
-	var rest, inOrder *profile.Profile
-	if whole.Ordered != nil {
-		if inOrder, err = ordered(name, whole.Ordered); err != nil {
-			return Result{}, err
-		}
-	}
+	var rest *profile.Profile
 	plan := t.plan
 	if len(list) > 0 {
 		root, whole, err := joinTo(ctx, &f.Options, list)

@@ -10,7 +10,8 @@
 //     takes too long is cut, and another worker analyses the rest in the next round. If a segment
 //     contains too many lines, it ends, and another one begins.
 //  4. inOrder reads the whole trace with the analyses that have no segments, such as communication,
-//     while other workers analyse the stretches. Most traces have no such analyses.
+//     while other workers analyse the stretches. Communication is divided into several such runs.
+//     Most traces have no such analyses.
 //  5. join appends neighbours (MODELS §9). The operation is associative but not commutative, so it
 //     cannot be a Beam combiner: runners may combine in any order. Therefore the tree is explicit:
 //     the parent of stretch i on level l is i divided by the fan-in l times. Neighbours are grouped
@@ -38,8 +39,8 @@ import (
 )
 
 func init() {
-	register.DoFn5x1[context.Context, string, func(Task), func(Task), func(string, Segment), error](&divide{})
-	register.DoFn3x3[context.Context, string, Segment, string, Segment, error](&inOrder{})
+	register.DoFn6x1[context.Context, string, func(Task), func(Task), func(Task), func(string, Segment), error](&divide{})
+	register.DoFn2x3[context.Context, Task, string, Segment, error](&inOrder{})
 	register.DoFn2x3[context.Context, Task, string, Moved, error](&follow{})
 	register.DoFn4x1[context.Context, string, func(*Moved) bool, func(Task), error](&lay{})
 	register.DoFn4x1[context.Context, Task, func(string, Segment), func(Task), error](&analyse{})
@@ -80,9 +81,8 @@ func Check(ctx context.Context, traces []string, o *Options) (all Load, err erro
 		}
 		all.Stretches = max(all.Stretches, len(t.plan.Stretches))
 		all.References += t.plan.References
-		if known = known && t.plan.References > 0; t.plan.Ordered() {
-			all.References += t.plan.References
-		}
+		known = known && t.plan.References > 0
+		all.References += uint64(t.plan.InOrderRuns()) * t.plan.References
 	}
 	if !known {
 		all.References = 0
@@ -104,8 +104,9 @@ const rounds = 3
 // Build adds the steps to a pipeline. most is the largest number of stretches of a trace.
 func Build(s beam.Scope, traces []string, most int, o Options) {
 	names := beam.Reshuffle(s, beam.CreateList(s, traces))
-	ready, toFollow, whole := beam.ParDo3(s.Scope("Divide"), &divide{o}, names)
+	ready, toFollow, ordered, whole := beam.ParDo4(s.Scope("Divide"), &divide{o}, names)
 	tasks := beam.Flatten(s, ready, o.laid(s.Scope("Lay"), toFollow))
+	inOrderResults := o.inOrder(s.Scope("InOrder"), ordered)
 
 	var leaves []beam.PCollection
 	for round := range rounds {
@@ -129,7 +130,7 @@ func Build(s beam.Scope, traces []string, most int, o Options) {
 	}
 	roots := beam.ParDo(s, root, nodes)
 	var results []beam.PCollection
-	all := beam.Flatten(s, o.inOrder(s.Scope("InOrder"), whole), roots)
+	all := beam.Flatten(s, whole, inOrderResults, roots)
 	for _, some := range o.segments(s.Scope("Finish"), all) {
 		results = append(results, beam.ParDo(s, &finish{o}, beam.GroupByKey(s, some)))
 	}
@@ -156,11 +157,11 @@ func (o *Options) lanes(s beam.Scope, tasks beam.PCollection) (parts []beam.PCol
 	return parts
 }
 
-// inOrder adds the results of the analyses that have no segments.
-func (o *Options) inOrder(s beam.Scope, whole beam.PCollection) beam.PCollection {
+// inOrder runs the analyses that have no segments.
+func (o *Options) inOrder(s beam.Scope, ordered beam.PCollection) beam.PCollection {
 	var parts []beam.PCollection
-	for _, some := range o.segments(s, whole) {
-		parts = append(parts, beam.ParDo(s, &inOrder{*o}, beam.Reshuffle(s, some)))
+	for _, some := range o.lanes(s, ordered) {
+		parts = append(parts, beam.ParDo(s, &inOrder{*o}, some))
 	}
 	return beam.Flatten(s, parts...)
 }
