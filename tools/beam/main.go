@@ -40,11 +40,11 @@ var (
 	sampled    = flag.String("sample", "", "analyse only a sample of each trace, as in stackglass analyze; a worker analyses each sample, because samples cannot be divided")
 	seed       = flag.Uint64("sample-seed", 0, "choose the random sample with this seed")
 	lines      = flag.String("lines", "64", "cache line sizes in bytes, separated by commas")
-	references = flag.Uint64("references", pass.DefaultReferences, "approximate number of references in a segment")
+	references = flag.Uint64("references", 0, "approximate number of references in a segment (0: a quarter of the job's references for each worker, between 1,048,576 and 67,108,864; one worker, or an unknown number: 67,108,864)")
 	mostLines  = flag.Uint64("segment-lines", pass.DefaultMostLines, "approximate maximum of distinct lines in a segment; a segment with more lines is divided")
 	patience   = flag.Duration("patience", 10*time.Minute, "time after which the rest of a segment goes to another worker; 0: never")
 	fanIn      = flag.Int("fan-in", pass.DefaultFanIn, "number of neighbouring segments that are joined at once")
-	lanes      = flag.Int("lanes", 0, "number of branches of the pipeline, for runners that process a collection in one bundle (0: --workers, but at least 1)")
+	lanes      = flag.Int("lanes", 0, "number of branches of the pipeline, for runners that process a collection in one bundle (0: 4 for each of --workers, but at least 1)")
 	workspace  = flag.String("workspace", "", "a folder that all workers can write to; it stores segments, so that an interrupted job can be resumed")
 	mostInline = flag.Uint64("message-bytes", pass.DefaultMostInline, "largest segment that is sent through the runner; larger segments are stored in --workspace, or in --output, until the job ends")
 	partBytes  = flag.Uint64("part-bytes", pass.DefaultPartBytes, "approximate size of the parts in which traces in other formats are converted to .sgt")
@@ -184,7 +184,7 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 		if name := flag.Lookup("runner").Value.String(); name != "" && name != "prism" {
 			return false, fmt.Errorf("--workers %d: the runner %s has its own workers; leave --workers out, or use the runner prism", *workers, name)
 		}
-		p, err := pool.Start(ctx, pool.Options{Workers: *workers})
+		p, err := pool.Start(ctx, pool.Options{Workers: *workers, Bundles: 1})
 		if err != nil {
 			return false, err
 		}
@@ -244,11 +244,11 @@ func convertAll(ctx context.Context, traces []string, o pass.Options) error {
 // options returns the options of the command line.
 func options() (pass.Options, error) {
 	o := pass.Options{
-		Analyses: *analyses, Sample: *sampled, Seed: *seed, References: *references, MostLines: *mostLines, PatienceMS: patience.Milliseconds(),
+		Analyses: *analyses, Sample: *sampled, Seed: *seed, References: *references, Workers: *workers, MostLines: *mostLines, PatienceMS: patience.Milliseconds(),
 		FanIn: *fanIn, Lanes: *lanes, MostInline: *mostInline, PartBytes: *partBytes, Workspace: *workspace, Temporary: *temporary, Output: *output,
 	}
 	if o.Lanes == 0 {
-		o.Lanes = max(1, *workers)
+		o.Lanes = max(1, pass.Parts**workers)
 	}
 	switch {
 	case *workers < 0:

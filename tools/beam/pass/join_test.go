@@ -90,3 +90,24 @@ func FuzzSegment(f *testing.F) {
 		}
 	})
 }
+
+// Each worker gets about four stretches, unless they would be very short or very long.
+func TestLengthOfStretches(t *testing.T) {
+	for _, test := range []struct {
+		workers          int
+		references, want uint64
+	}{
+		{0, 1 << 40, MostReferences}, {1, 1 << 40, MostReferences}, {2, 80_000_001, 10_000_001}, {8, 100, leastReferences},
+		{8, 0, leastReferences}, {4, 1 << 40, MostReferences},
+	} {
+		o := Options{Workers: test.workers}
+		if got := o.lengthFor(test.references); got != test.want {
+			t.Errorf("%d workers, %d references: the length of stretches is %d, want %d", test.workers, test.references, got, test.want)
+		}
+	}
+	for workers, want := range map[int]int{0: 1, 2: 1, 4: 1, 8: 2, 16: 4, 1000: 4} {
+		if got := (&Options{Workers: workers}).shares(); got != want {
+			t.Errorf("%d workers: communication is divided into %d shares of each kind, want %d", workers, got, want)
+		}
+	}
+}

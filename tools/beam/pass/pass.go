@@ -71,8 +71,20 @@ type Load struct {
 }
 
 // Check checks the traces before the job begins, and after traces in other formats were converted. It
-// returns the work of the job, or an error about the first problem.
+// returns the work of the job, or an error about the first problem. If the length of stretches is not
+// chosen, Check chooses it.
 func Check(ctx context.Context, traces []string, o *Options) (all Load, err error) {
+	if o.References == 0 {
+		references := uint64(0)
+		for _, name := range traces {
+			t, err := openTrace(ctx, name, o)
+			if err != nil {
+				return all, err
+			}
+			references += t.plan.References
+		}
+		o.References = o.lengthFor(references)
+	}
 	known := true
 	for _, name := range traces {
 		t, err := openTrace(ctx, name, o)

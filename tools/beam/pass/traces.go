@@ -29,7 +29,8 @@ type Options struct {
 	Sample    string   // as in the command's --sample, or ""
 	Seed      uint64   // seed of the sample
 
-	References uint64 // approximate number of references of a stretch
+	References uint64 // approximate number of references of a stretch; 0: Check chooses it from the job and Workers
+	Workers    int    // number of workers among which the stretches are distributed; 0: unknown
 	MostLines  uint64 // approximate maximum of distinct lines of a segment
 	PatienceMS int64  // milliseconds after which another worker gets the rest of a stretch; 0: never
 	FanIn      int    // number of neighbours that are joined at once
@@ -45,14 +46,42 @@ type Options struct {
 	Output    string // the folder of the profiles
 }
 
-// These are the default options. A stretch is so long that joining takes little time, and so short
-// that a trace that is worth dividing has hundreds of stretches.
+// These are the default options.
 const (
-	DefaultReferences = 1 << 26
-	DefaultMostLines  = 1 << 24
-	DefaultFanIn      = 8
-	MostStretches     = 1 << 15
+	DefaultMostLines = 1 << 24
+	DefaultFanIn     = 8
+	MostStretches    = 1 << 15
 )
+
+// Limits of the length of stretches that Check chooses. A stretch of MostReferences is so long that
+// joining takes little time, and so short that a trace that is worth dividing among many machines has
+// hundreds of stretches.
+const (
+	leastReferences = 1 << 20
+	MostReferences  = 1 << 26
+)
+
+// Parts is the number of stretches for each worker, and the default number of lanes for each worker.
+// With more stretches, workers finish at about the same time, but joining takes longer. On Prism, a
+// lane is the unit that an idle worker takes.
+const Parts = 4
+
+// lengthFor returns the length of the stretches of a job whose traces have the given number of
+// references. If the number of workers is not known, or there is only one worker, stretches are as
+// long as possible.
+func (o *Options) lengthFor(references uint64) uint64 {
+	if o.Workers <= 1 {
+		return MostReferences
+	}
+	parts := uint64(Parts * o.Workers)
+	return min(max((references+parts-1)/parts, leastReferences), MostReferences)
+}
+
+// shares returns the number of parts into which each half of the communication analysis is divided. A
+// share takes at least a sixth of the time of the whole analysis, so there are no more than four.
+func (o *Options) shares() int { return min(max(o.Workers/Parts, 1), mostShares) }
+
+const mostShares = 4
 
 // spec returns the specification of the analyses.
 func (o *Options) spec() (analysis.Spec, error) {
@@ -76,8 +105,6 @@ func (o *Options) Check() error {
 	switch {
 	case err != nil:
 		return err
-	case o.References < 1:
-		return fmt.Errorf("references: want at least 1")
 	case o.MostLines < 1:
 		return fmt.Errorf("segment-lines: want at least 1")
 	case o.FanIn < 2:
@@ -224,7 +251,13 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	if len(chunks) == 1 {
 		most = mostMerged
 	}
-	t.plan, err = analysis.NewPlan(spec, t.source, max(o.References, references/most))
+	length := o.References
+	if length == 0 {
+		length = MostReferences
+	}
+	if t.plan, err = analysis.NewPlan(spec, t.source, max(length, references/most)); err == nil {
+		t.plan.Shares = o.shares()
+	}
 	return t, err
 }
 

@@ -44,7 +44,8 @@
 //     elements on the data stream, in no fixed order. The router keeps both until the bundle is
 //     finished.
 //  2. The instruction goes to the live worker with the fewest bundles, and the
-//     elements follow. At the start of a job, the router waits until every process has connected,
+//     elements follow. If every worker has as many bundles as the option Bundles permits, the
+//     bundle waits. At the start of a job, the router waits until every process has connected,
 //     because otherwise the first process would get all bundles.
 //  3. The worker asks for the stage's plan (ProcessBundleDescriptor). The router returns Prism's
 //     plan, with Prism's endpoints replaced by its own.

@@ -30,6 +30,10 @@ type Options struct {
 	// Workers is the number of worker processes of a job, at least 1.
 	Workers int
 
+	// Bundles is the maximum number of bundles that a worker runs at a time; further bundles wait
+	// until a worker has finished another one. 0 means that bundles never wait.
+	Bundles int
+
 	// Command is the program of a worker with its arguments. It must call Child
 	// first. Empty means this executable without arguments.
 	Command []string

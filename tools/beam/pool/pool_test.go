@@ -306,6 +306,53 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// With the option Bundles, further bundles wait, and start when a worker has finished another one or
+// has died.
+func TestBundles(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		pool, _ := start(t, Options{Workers: workers, Bundles: 1})
+		dir := t.TempDir()
+		for lane := range lanes {
+			mark(dir, fmt.Sprintf("begun-%d", lane)) // the lanes do not wait for each other
+		}
+		most := 0
+		over, watched := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(watched)
+			for {
+				select {
+				case <-over:
+					return
+				case <-time.After(time.Millisecond):
+					most = max(most, pool.mostBundles())
+				}
+			}
+		}()
+		result, err := execute(t, lanePipeline(dir, "die thrice"))
+		close(over)
+		<-watched
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkLanes(t, dir)
+		checkCount(t, result)
+		if most != 1 {
+			t.Errorf("%d workers: a worker ran %d bundles at a time, want 1", workers, most)
+		}
+		pool.Close()
+	}
+}
+
+// mostBundles returns the number of bundles that the busiest worker runs.
+func (p *Pool) mostBundles() (most int) {
+	for _, w := range p.running() {
+		w.router.mu.Lock()
+		most = max(most, len(w.active))
+		w.router.mu.Unlock()
+	}
+	return most
+}
+
 func TestErrors(t *testing.T) {
 	for _, test := range []struct {
 		fault string

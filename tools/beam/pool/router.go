@@ -396,7 +396,10 @@ func (r *router) admit(req *fnpb.InstructionRequest) {
 	}()
 }
 
-// dispatch assigns a bundle to the worker with the fewest bundles. It needs r.mu.
+// hasRoom reports whether a worker that runs the given number of bundles can run another one.
+func (o *Options) hasRoom(bundles int) bool { return o.Bundles == 0 || bundles < o.Bundles }
+
+// dispatch assigns a bundle to the worker with the fewest bundles, or makes it wait. It needs r.mu.
 func (r *router) dispatch(b *bundle) {
 	if r.refusal != "" {
 		r.fail(b, r.refusal)
@@ -404,7 +407,7 @@ func (r *router) dispatch(b *bundle) {
 	}
 	var w *worker
 	for _, x := range r.workers {
-		if x != nil && x.live && (w == nil || len(x.active) < len(w.active)) {
+		if x != nil && x.live && r.pool.opt.hasRoom(len(x.active)) && (w == nil || len(x.active) < len(w.active)) {
 			w = x
 		}
 	}
@@ -437,10 +440,11 @@ func (r *router) dispatchWaiting() {
 // answer ends a bundle. It needs r.mu.
 func (r *router) answer(b *bundle, resp *fnpb.InstructionResponse) {
 	delete(r.bundles, b.id)
+	r.responses.put(resp)
 	if b.worker != nil {
 		delete(b.worker.active, b.id)
+		r.dispatchWaiting()
 	}
-	r.responses.put(resp)
 }
 
 // fail needs r.mu.

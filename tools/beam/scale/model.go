@@ -91,7 +91,7 @@ type Job struct {
 
 // Of returns a job with the pipeline's defaults.
 func Of(references, footprint, workers float64) Job {
-	return Job{References: references, Footprint: footprint, Workers: workers, Stretch: pass.DefaultReferences, MostLines: pass.DefaultMostLines, FanIn: pass.DefaultFanIn}
+	return Job{References: references, Footprint: footprint, Workers: workers, Stretch: pass.MostReferences, MostLines: pass.DefaultMostLines, FanIn: pass.DefaultFanIn}
 }
 
 // Level is a level of the tree.

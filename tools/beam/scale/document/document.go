@@ -336,7 +336,7 @@ func (d *document) moves() string {
 		}
 		t.row(cells...)
 	}
-	add("the defaults: stretches of "+power(pass.DefaultReferences)+", fan-in "+strconv.Itoa(pass.DefaultFanIn), nil, 1)
+	add("the defaults: stretches of "+power(pass.MostReferences)+", fan-in "+strconv.Itoa(pass.DefaultFanIn), nil, 1)
 	for bits := 25; bits <= 32; bits++ {
 		if bits != 26 {
 			add("stretches of 2"+super(bits), func(j *scale.Job) { j.Stretch = float64(uint64(1) << bits) }, 1)
