@@ -5257,9 +5257,12 @@ func (c *ResultView) ownCaches() (text string) {
 
 func (c *ResultView) has() bool { return c.App.result != nil && c.App.result.View != nil }
 
-// isPart reports whether the result in view is the analysis of a part of a run.
-func (c *ResultView) isPart() bool {
-	return c.has() && !c.App.comparing() && c.App.result.Profile.Input.Skip > 0
+// partNote describes the analysis of a part of a run.
+func (c *ResultView) partNote() string {
+	if !c.has() || c.App.comparing() {
+		return ""
+	}
+	return c.App.result.View.PartNote()
 }
 
 func (c *ResultView) name() string {
@@ -5646,9 +5649,9 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			if c.isPart() {
+			if c.partNote() != "" {
 				vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00part-note")
-				setText(vgn, state.PartNote)
+				setText(vgn, c.partNote())
 			}
 		}
 		vgn = addElement(vgparent, "div\x00class\x00slot")

@@ -69,7 +69,7 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 		return spec, err
 	}
 	spec.Domains = item.domains
-	spec.Skip, spec.Limit = item.part.From, item.part.To-item.part.From
+	spec.Skip, spec.Limit = item.part.refs.From, item.part.refs.To-item.part.refs.From
 	h, d := a.currentMachine(), a.demo(item.Demo)
 	if spec.Analyses |= item.analyses; item.analyses&analysis.Loops != 0 {
 		spec.Analyses &^= analysis.Regular

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,7 @@ type part struct {
 	of    string // key of the analysis of the whole run; "": this is the whole run
 	name  string // name of the analysis of the whole run
 	total uint64 // number of references in the whole run; 0: unknown
-	state.Range
+	refs  state.Range
 }
 
 // partMark precedes the range in the key of a part's analysis.
@@ -22,11 +21,11 @@ const partMark = "-part-"
 
 // key returns the key of the part's analysis.
 func (p part) key() string {
-	return p.of + partMark + strconv.FormatUint(p.From, 10) + "-" + strconv.FormatUint(p.To, 10)
+	return p.of + partMark + strconv.FormatUint(p.refs.From, 10) + "-" + strconv.FormatUint(p.refs.To, 10)
 }
 
 // title returns the name of the part's analysis.
-func (p part) title() string { return state.PartName(p.Range, p.total, p.name) }
+func (p part) title() string { return state.PartName(p.refs, p.total, p.name) }
 
 // partOfKey returns the part to which the key of an analysis belongs, or the zero part. The fields
 // name and total are not set.
@@ -39,7 +38,7 @@ func partOfKey(key string) (p part) {
 	if len(ends) < 2 {
 		return part{}
 	}
-	if p.Range = state.ParseRange(ends[0] + ".." + ends[1]); p.Range == (state.Range{}) {
+	if p.refs = state.ParseRange(ends[0] + ".." + ends[1]); p.refs == (state.Range{}) {
 		return part{}
 	}
 	p.of = key[:at]
@@ -50,8 +49,8 @@ func partOfKey(key string) (p part) {
 // The caller holds the lock.
 func (a *App) partOf(key string) part {
 	p := partOfKey(key)
-	if i := slices.IndexFunc(a.kept, func(e profile.Entry) bool { return e.Key == p.of }); i >= 0 {
-		p.name, p.total = a.kept[i].Name, a.kept[i].References
+	if e := a.keptEntry(p.of); e.Key != "" {
+		p.name, p.total = e.Name, e.References
 	} else if d := a.demoOfKey(p.of); d != nil {
 		p.name, p.total = d.Title, d.References
 	}
@@ -67,7 +66,7 @@ func (a *App) chosenPart() part {
 		p = a.partOf(r.Key)
 	}
 	v, first := a.inRange(), r.Profile.Input.Skip
-	p.Range = state.Range{From: first + v.Range.From, To: first + v.Range.To}
+	p.refs = state.Range{From: first + v.Range.From, To: first + v.Range.To}
 	return p
 }
 
@@ -79,7 +78,7 @@ func (a *App) OffersPart() bool {
 
 // PartLabel is the label of the button that analyses only the chosen range.
 func (a *App) PartLabel() string {
-	return "analyse only " + state.PartName(a.chosenPart().Range, 0, "")
+	return "analyse only " + state.PartName(a.chosenPart().refs, 0, "")
 }
 
 // AnalysePart analyses only the chosen range, or opens the stored analysis of this range. If the
@@ -89,15 +88,9 @@ func (a *App) AnalysePart() {
 		return
 	}
 	p := a.chosenPart()
-	for _, e := range a.kept {
-		if s := a.Screen.Anew(p.key()); e.Key == s.Open && e.State == profile.EntryComplete {
-			s.Tab = a.Screen.Tab
-			go func() {
-				a.Port.SetHash(s.Hash(), false)
-				a.Navigate("#" + s.Hash())
-			}()
-			return
-		}
+	if e := a.keptEntry(p.key()); e.State == profile.EntryComplete {
+		a.Follow(a.sameView(e.Key))
+		return
 	}
 	item, known := a.items[a.result.Key]
 	if item.part = p; known {
@@ -105,7 +98,7 @@ func (a *App) AnalysePart() {
 		return
 	}
 	a.wantedPart = p
-	a.Note = "Choose " + p.name + " again, or drop it on the page. Only " + state.PartName(p.Range, 0, "") + " will be analysed."
+	a.Note = "Choose " + p.name + " again, or drop it on the page. Only " + state.PartName(p.refs, 0, "") + " will be analysed."
 	a.Port.Pick()
 	a.touch()
 }
@@ -119,8 +112,7 @@ func (a *App) takePart(item *Item) {
 			return
 		}
 		a.wantedPart = part{}
-		spec, err := a.spec(*item, a.Port.Settings())
-		if item.File.Name == p.name || err == nil && fileKey(item.File, spec) == p.of {
+		if item.File.Name == p.name {
 			item.part, item.again = p, true
 		}
 	})
@@ -129,13 +121,25 @@ func (a *App) takePart(item *Item) {
 // WholeRun returns the link from the analysis of a part to the analysis of the whole run, or "" if
 // the result in view is no part, or if the analysis of the whole run is not stored.
 func (a *App) WholeRun() string {
-	p := partOfKey(a.Screen.Open)
-	for _, e := range a.kept {
-		if e.Key == p.of && e.State != profile.EntryInterrupted && !a.comparing() {
-			s := a.Screen.Anew(p.of)
-			s.Tab = a.Screen.Tab
-			return "#" + s.Hash()
-		}
+	if e := a.keptEntry(partOfKey(a.Screen.Open).of); e.Key != "" && e.State != profile.EntryInterrupted && !a.comparing() {
+		return "#" + a.sameView(e.Key)
 	}
 	return ""
+}
+
+// sameView returns the hash of the screen that shows a stored analysis in the current view.
+func (a *App) sameView(key string) string {
+	s := a.Screen.Anew(key)
+	s.Tab = a.Screen.Tab
+	return s.Hash()
+}
+
+// keptEntry returns a stored analysis, or the zero Entry. The caller holds the lock.
+func (a *App) keptEntry(key string) *profile.Entry {
+	for i := range a.kept {
+		if a.kept[i].Key == key {
+			return &a.kept[i]
+		}
+	}
+	return new(profile.Entry)
 }

@@ -118,7 +118,7 @@ func TestPartOfFile(t *testing.T) {
 
 // TestPartOfKey checks that the key of a part contains the part, and that other keys contain none.
 func TestPartOfKey(t *testing.T) {
-	p := part{of: "demo-x-part-1-2", Range: state.Range{From: 5, To: 70}}
+	p := part{of: "demo-x-part-1-2", refs: state.Range{From: 5, To: 70}}
 	for key, want := range map[string]part{p.key(): p, p.key() + "-2": p, "tabc": {}, "": {}, "a-part-": {}, "a-part-5": {}, "a-part-7-5": {}, "a-part-x-y": {}} {
 		if got := partOfKey(key); got != want {
 			t.Errorf("partOfKey(%q) = %+v, want %+v", key, got, want)

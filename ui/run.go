@@ -174,7 +174,12 @@ func (a *App) put(e profile.Entry, data []byte) string {
 func (a *App) analyse(item Item) {
 	var spec analysis.Spec
 	var err error
-	a.update(func() { spec, err = a.spec(item, a.Port.Settings()) })
+	a.update(func() {
+		if item.part.of == "" {
+			item.part = a.partOf(a.wanted)
+		}
+		spec, err = a.spec(item, a.Port.Settings())
+	})
 	if err != nil {
 		a.abort("The settings cannot be used: " + err.Error() + ".")
 		return

@@ -3,6 +3,7 @@ package analysis
 import (
 	"slices"
 
+	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
@@ -15,7 +16,7 @@ type intake struct {
 	keep   []int32
 	toSkip uint64 // number of references that must still be skipped
 	// prologue follows the skipped rows; nil: it is not needed
-	prologue *prologue
+	prologue contract.Prologue
 	rows     uint64 // number of rows that the reader has delivered, including events
 	bad      uint64 // number of bad records that the reader has found
 
@@ -176,11 +177,11 @@ func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) error 
 		lo, hi = int(min(in.toSkip, references)), int(references)
 	}
 	if in.toSkip > 0 && in.prologue != nil {
-		if err := in.prologue.follow(b, lo); err != nil {
+		if err := in.prologue.Follow(b, lo); err != nil {
 			return err
 		}
 		if references >= in.toSkip {
-			if err := in.prologue.end(); err != nil {
+			if err := in.prologue.End(); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	_ "github.com/stackglass/stackglass/core/analysis/prologue"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"

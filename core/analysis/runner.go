@@ -59,6 +59,9 @@ func NewRunner(spec Spec, r trace.Reader) (*Runner, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
+	if spec.Skip > 0 && contract.NewPrologue == nil {
+		return nil, &trace.OptionError{Option: "skip", Got: strconv.FormatUint(spec.Skip, 10), Want: "0, because this program does not import core/analysis/prologue"}
+	}
 	return newRunner(spec, r), nil
 }
 
@@ -88,7 +91,13 @@ func (r *Runner) begin(spec Spec, from trace.Reader, analyses []member) {
 		events |= b.Events
 	}
 	r.intake = newIntake(spec, from, events)
-	r.addPrologue()
+	if r.toSkip > 0 && contract.NewPrologue != nil {
+		var analyses []Analysis
+		for _, a := range r.analyses {
+			analyses = append(analyses, a.Analysis)
+		}
+		r.prologue = contract.NewPrologue(analyses, r.program)
+	}
 }
 
 // Beside adds a consumer, such as a simulation, whose results do not belong to the profile. The
@@ -174,7 +183,7 @@ func (r *Runner) Finish(state profile.State) *profile.Profile {
 
 func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 	if r.toSkip > 0 && r.prologue != nil {
-		r.prologue.forgetCounts()
+		r.prologue.DropCounts()
 	}
 	var header trace.Header
 	if d, ok := r.reader.(trace.Describer); ok {

@@ -186,12 +186,6 @@ func registrations() []registration {
 	}
 }
 
-// newBlockFinder returns a finder that tracks the current memory blocks. The watcher is notified of
-// each added or removed block.
-func newBlockFinder(program func() *trace.Program, w sites.Watcher) blockFinder {
-	return sites.NewFinder(program, w)
-}
-
 // loopBytes is the memory limit of the loop tree. A tree that exceeds the limit is dropped. Tests
 // set a lower limit.
 var loopBytes uint64 = nests.MostBytes

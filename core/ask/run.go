@@ -221,8 +221,8 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 	if p.Totals.AllReferences() == 0 {
 		say(NoReference)
 	}
-	if p.Input.Skip > 0 && p.Totals.AllReferences() > 0 {
-		say("the analysis begins at reference " + strconv.FormatUint(p.Input.Skip, 10) + " with empty caches, so the first access to each line counts as a cold miss, and values that were written earlier have no source; reference numbers count from there")
+	if text := PartDoubt(p); text != "" {
+		say(text)
 	}
 	if p.Input.Threads != nil && !p.Input.Header.Threads {
 		say("threads were chosen, but the trace has no thread numbers, so nothing was analysed")
@@ -240,6 +240,14 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 		say(strconv.FormatUint(n, 10) + " records could not be read and were left out")
 	}
 	return list
+}
+
+// PartDoubt returns the warning about the profile of a part of a run, or "".
+func PartDoubt(p *profile.Profile) string {
+	if p.Input.Skip == 0 || p.Totals.AllReferences() == 0 {
+		return ""
+	}
+	return "the analysis begins at reference " + strconv.FormatUint(p.Input.Skip, 10) + " with empty caches and counts references from there, so the first access to each line is a cold miss, and values that were written earlier have no source"
 }
 
 // NoReference is the warning about a profile without references.

@@ -67,6 +67,7 @@ var importsInside = map[string]map[string][]string{
 		"sites":         {"branches", "contract", "index", "locality"},
 		"sharing":       {"contract", "locality"},
 		"communication": {"contract", "index", "sharing", "sites"},
+		"prologue":      {"contract", "sites"},
 		"structures":    {"contract", "index", "sites"},
 		".":             {otherPackages, "branches", "communication", "contract", "index", "locality", "sharing", "sites"},
 		"sample":        {"."},

@@ -42,6 +42,13 @@ func (p *tab) threadsEverywhere(look func(state string)) {
 	p.setValue("core-group-1", "2")
 	p.waitFor("#group-2 #core-group-1")
 	look("a separate cache for each thread")
+	eval[any](p, `location.hash += "&range=4096..12288"`)
+	p.waitFor("#timeline-analyse")
+	look("a range that the view does not show")
+	p.clickElement("#timeline-analyse")
+	p.waitFor("#part-note")
+	p.waitFinished()
+	look("a part of a run")
 	p.clickElement("#back")
 	p.waitFor("#kept .delete")
 }

@@ -27,19 +27,7 @@ func TestTimeline(t *testing.T) {
 	p.openView("code", "#code-summary")
 	p.waitFor("sg-timeline canvas")
 	hash := func() string { return eval[string](p, `(location.hash.match(/range=([0-9.]+)/) || ["", ""])[1]`) }
-	at := func(window float64) (x, y float64) {
-		box := eval[struct{ X, Y float64 }](p, fmt.Sprintf(`(() => { const h = document.querySelector("sg-timeline"); h.scrollIntoView({ block: "center" }); const b = h.canvas.getBoundingClientRect(); return { x: b.left + h.x(%v), y: b.top + 8 }; })()`, window))
-		return box.X, box.Y
-	}
-	mouse := func(kind input.DispatchMouseEventType, window float64) {
-		x, y := at(window)
-		callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Button: "left", Buttons: 1, ClickCount: 1})
-	}
-	mouse("mousePressed", 10.5)
-	for _, window := range []float64{14.5, 20.5, 34.5} {
-		mouse("mouseMoved", window)
-	}
-	mouse("mouseReleased", 34.5)
+	p.brush(10, 34)
 	p.waitTrue("the range in the URL", `location.hash.includes("range=10240..35840")`)
 
 	// The page's CSV file equals the command's answer.
@@ -71,6 +59,20 @@ func TestTimeline(t *testing.T) {
 	p.openView("locality", "#timeline-view")
 	p.clickElement("#timeline-whole")
 	p.waitTrue("the whole run", `!location.hash.includes("range=")`)
+}
+
+// brush drags the mouse across the timeline, from one window to another.
+func (p *tab) brush(from, to float64) {
+	p.t.Helper()
+	mouse := func(kind input.DispatchMouseEventType, window float64) {
+		box := eval[[2]float64](p, fmt.Sprintf(`(() => { const h = document.querySelector("sg-timeline"); h.scrollIntoView({ block: "center" }); const b = h.canvas.getBoundingClientRect(); return [b.left + h.x(%v), b.top + 8]; })()`, window+0.5))
+		callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: box[0], Y: box[1], Button: "left", Buttons: 1, ClickCount: 1})
+	}
+	mouse("mousePressed", from)
+	for _, window := range []float64{(from + to) / 2, to} {
+		mouse("mouseMoved", window)
+	}
+	mouse("mouseReleased", to)
 }
 
 // markedTrace writes a trace with two regions, the second of which contains a third region. Each

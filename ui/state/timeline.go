@@ -35,8 +35,8 @@ func ParseRange(text string) (r Range) {
 	return r
 }
 
-// PartNote describes the analysis of a part of a run.
-const PartNote = "The caches are empty at the beginning of this part, so the first access to each line is a cold miss, and values that were written earlier have no source. Reference numbers count from the beginning of the part."
+// PartNote describes the analysis of a part of a run. PartNote returns "" for a whole run.
+func (v *View) PartNote() string { return doubtOf(ask.PartDoubt(v.Profile)) }
 
 // PartName names a part of a run of the given number of references, or of an unknown number if the
 // parameter "all" is 0. The parameter "run" is the name of the run, or "".

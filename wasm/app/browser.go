@@ -83,8 +83,8 @@ func (b *browser) showProblem() {
 // Connect starts a worker that can make the analyses of a spec.
 func (b *browser) Connect(spec analysis.Spec) (workers.Carrier, error) {
 	program := "worker"
-	if spec.Analyses&analysis.Data != 0 || spec.Sample != nil {
-		program = "unpacker" // only the second program can analyse data structures and samples
+	if spec.Analyses&analysis.Data != 0 || spec.Sample != nil || spec.Skip > 0 {
+		program = "unpacker" // only the second program can analyse data structures, samples and parts
 	}
 	return web.Spawn(address(program), host.Name)
 }

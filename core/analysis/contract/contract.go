@@ -31,6 +31,21 @@ var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 // first visit.
 var NewPages func(mergeable bool) Analysis
 
+// NewPrologue returns the prologue of a run that skips references. Package prologue sets NewPrologue.
+// In programs without this package, NewPrologue is nil, and runs cannot skip references.
+var NewPrologue func(analyses []Analysis, program func() *trace.Program) Prologue
+
+// Prologue follows the rows before the part of a trace that a run analyses.
+type Prologue interface {
+	// Follow follows the first rows of a batch.
+	Follow(b *trace.Batch, rows int) error
+	// DropCounts removes the counts of the skipped rows from all analyses.
+	DropCounts()
+	// End ends the skipped rows, and passes the records of the open regions and of the current
+	// memory blocks to the analyses that read events.
+	End() error
+}
+
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.
 //
 // The methods are never called concurrently. Consume receives every selected reference exactly once

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	_ "github.com/stackglass/stackglass/core/analysis/pages"      // registers the analysis of pages
+	_ "github.com/stackglass/stackglass/core/analysis/prologue"   // allows analyses to skip references
 	_ "github.com/stackglass/stackglass/core/analysis/structures" // registers the analysis of data structures
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"

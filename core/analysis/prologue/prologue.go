@@ -1,34 +1,32 @@
-package analysis
+// Package prologue follows the rows that a run skips, so that the analyses know the program's state at
+// the first analysed reference: the call stacks, the memory blocks that are in use, and the marked
+// regions that are open (MODELS §9.1). When the skipped rows end, the analyses receive the records of
+// these allocations and regions again, as if the blocks were allocated and the regions began at this
+// point.
+//
+// Only programs that skip references import this package, so that the page does not have to load the
+// package on the first visit.
+package prologue
 
 import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
+	"github.com/stackglass/stackglass/core/analysis/sites"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// prologue follows the rows that a run skips, so that the analyses know the program's state at the
-// first analysed reference: the call stacks, the memory blocks that are in use, and the marked
-// regions that are open. When the skipped rows end, the analyses receive the records of these
-// allocations and regions again, as if the blocks were allocated and the regions began at this
-// point.
-type prologue struct {
-	feed    *feed
-	callers contract.CallFollower // nil: calls are not analysed
+func init() { contract.NewPrologue = newPrologue }
 
-	finder  blockFinder
+type prologue struct {
+	analyses []contract.Analysis
+	callers  contract.CallFollower // nil: calls are not analysed
+
+	finder  *sites.Finder
 	record  record   // the row that is being followed
 	records []record // the allocation of each memory block, by the block's number
 	regions []record // the beginnings of the open regions
 	like    *trace.Batch
-}
-
-// blockFinder tracks the current memory blocks, and calls Placed or Removed of its watcher for each
-// added or removed block.
-type blockFinder interface {
-	Begin(b *trace.Batch) error
-	Event(b *trace.Batch, i int)
-	Each(visit func(block uint32)) // visits the blocks in ascending order of addresses
 }
 
 // record is a row of a batch.
@@ -39,19 +37,19 @@ type record struct {
 	thread, site  uint32
 }
 
-// addPrologue adds a prologue if the run skips references.
-func (r *Runner) addPrologue() {
-	if r.toSkip == 0 {
-		return
+func newPrologue(analyses []contract.Analysis, program func() *trace.Program) contract.Prologue {
+	p := &prologue{analyses: analyses, like: trace.NewBatch(0)}
+	for _, a := range analyses {
+		if c, ok := a.(contract.CallFollower); ok {
+			p.callers = c
+		}
 	}
-	p := &prologue{feed: &r.feed, like: trace.NewBatch(0)}
-	p.callers, _ = findOptional[contract.CallFollower](r.analyses)
-	p.finder = newBlockFinder(r.program, p)
-	r.prologue = p
+	p.finder = sites.NewFinder(program, p)
+	return p
 }
 
-// follow follows the first rows of a batch.
-func (p *prologue) follow(b *trace.Batch, rows int) error {
+// Follow implements [contract.Prologue].
+func (p *prologue) Follow(b *trace.Batch, rows int) error {
 	skipped := b.View(new(trace.Batch), 0, rows)
 	p.like.NeedLike(skipped)
 	if p.callers != nil {
@@ -103,17 +101,16 @@ func (p *prologue) endRegion(thread uint32) {
 	}
 }
 
-// forgetCounts removes the counts of the skipped rows.
-func (p *prologue) forgetCounts() {
+// DropCounts implements [contract.Prologue].
+func (p *prologue) DropCounts() {
 	if p.callers != nil {
 		p.callers.ForgetCounts()
 	}
 }
 
-// end ends the skipped rows, and passes the records of the open regions and of the current memory
-// blocks to the analyses that read events.
-func (p *prologue) end() error {
-	p.forgetCounts()
+// End implements [contract.Prologue].
+func (p *prologue) End() error {
+	p.DropCounts()
 	rows := p.like
 	p.finder.Each(func(block uint32) {
 		if r := &p.records[block]; r.kind == trace.Alloc {
@@ -127,7 +124,7 @@ func (p *prologue) end() error {
 	if rows.Len() == 0 {
 		return nil
 	}
-	for _, a := range p.feed.analyses {
+	for _, a := range p.analyses {
 		if events, _, _ := a.Takes(); events != 0 {
 			if err := a.Consume(rows); err != nil {
 				return err
