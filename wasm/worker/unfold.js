@@ -101,7 +101,7 @@
 
 	// Unfolding the code. tools/internal/wasmcode/fold.go folds it, and traverses it in the same way.
 	// In the code, bytes from PHRASE on replace sequences of instructions (see phrases.go there).
-	const MARK = "folded", HEAD_BYTES = 8, CODE = 10, FIRST = 0x1000, PHRASE = 0xc5;
+	const MARK = "folded", HEAD_BYTES = 8, CODE = 10, FIRST = 0x1000, PHRASE = 0xc5, GROUP = 64;
 
 	// The kinds of operands of an instruction. From BLOCK on, the value of the operand is needed; all
 	// other operands are skipped.
@@ -113,11 +113,11 @@
 		[DOUBLE, 0x44, 0x44], [MORE, 0xfc, 0xfc],
 	]) kinds.fill(kind, from, to + 1);
 
-	// unfoldFunction unfolds the code of the function with a given number, from at to end, and writes
-	// it to out, from position from on. It returns the position behind the code. The code is parsed in
-	// out: each byte is copied to out when the parser reaches it. Much time is spent here, so it is a
-	// single loop without calls.
-	const unfoldFunction = (code, at, end, out, from, number, phrases) => {
+	// unfoldFunction unfolds the code of the function with a given number, which begins at the position
+	// at, and writes it to out, from position from on. It returns the positions behind the code in both
+	// arrays. The code is parsed in out: each byte is copied to out when the parser reaches it. Much time
+	// is spent here, so it is a single loop without calls.
+	const unfoldFunction = (code, at, out, from, number, phrases) => {
 		let address = number << 16, depth = 0, entries = 0, last = 0, op = 0;
 		let copied = from; // the end of out
 		let groups = out[copied++] = code[at++]; // groups of local variables
@@ -127,7 +127,7 @@
 			groups--;
 		}
 		let place = copied; // the position of the parser in out
-		while (at < end || place < copied) {
+		while (depth >= 0) { // the last instruction of a function closes its outermost block
 			const before = op;
 			let kind = ENTRY;
 			if (entries === 0) {
@@ -198,7 +198,7 @@
 			}
 			for (let i = start; i < place; i++, n >>>= 7) out[i] = out[i] & 128 | n & 127;
 		}
-		return copied;
+		return [at, copied];
 	};
 
 	// unfoldCode receives a file in pieces, and passes on its complete parts. Files without the mark
@@ -258,19 +258,21 @@
 			pass = HEAD_BYTES;
 			return true;
 		};
-		// unfoldNext unfolds a function with its length. The length of the unfolded code is stored before
-		// the code, and is known after it.
-		const unfoldNext = (from, to) => {
-			const most = 5; // bytes of the length
-			reserve(most + longest * (to - from));
-			const start = size + most, end = unfoldFunction(rest, from, to, out, start, number++, phrases);
-			let length = end - start;
-			for (; length > 127; length >>>= 7) out[size++] = length & 127 | 128;
-			out[size++] = length;
-			out.copyWithin(size, start, end);
-			size += end - start;
-			at = to;
-			functions--;
+		// unfoldGroup unfolds a group of functions. The length of a function's unfolded code is written
+		// before the code, and is known after it.
+		const unfoldGroup = (to) => {
+			const most = 5; // bytes of a length
+			reserve((most + longest) * (to - at));
+			for (const last = Math.max(functions - GROUP, 0); functions > last; functions--) {
+				const start = size + most;
+				const [next, end] = unfoldFunction(rest, at, out, start, number++, phrases);
+				let length = end - start;
+				for (; length > 127; length >>>= 7) out[size++] = length & 127 | 128;
+				out[size++] = length;
+				out.copyWithin(size, start, end);
+				size += end - start;
+				at = next;
+			}
 		};
 		// step passes on one part if it has arrived.
 		const step = () => {
@@ -284,7 +286,8 @@
 			if (functions > 0) {
 				const found = head(at, 1);
 				if (!found || found[0] + found[1] > rest.length) return false;
-				unfoldNext(found[0], found[0] + found[1]);
+				at = found[0];
+				unfoldGroup(at + found[1]);
 			} else {
 				const found = head(at, rest[at] === CODE ? 3 : 2);
 				if (!found) return false;

@@ -2,6 +2,7 @@ package wasmcode
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"slices"
 )
@@ -26,8 +27,11 @@ import (
 //
 // Numbers of the last two kinds keep their length in LEB128 bytes. Differences are computed modulo
 // the range of numbers of this length. Afterwards, frequent sequences of instructions are replaced by
-// single bytes (see phrases.go). A file with folded code begins with a custom section, which contains
-// these sequences. The header of the code section contains the length of the unfolded code.
+// single bytes (see phrases.go). The lengths of functions are omitted, because a function ends with
+// the instruction that closes its outermost block. Instead, each group of functions begins with the
+// length of the group, so that unfold.js knows when the whole group has arrived. A file with folded
+// code begins with a custom section, which contains the sequences of instructions. The header of the
+// code section contains the length of the unfolded code.
 
 // These are the opcodes that Fold has to recognise.
 const (
@@ -73,20 +77,43 @@ var errCode = errors.New("the program's code does not have the form that Go 1.26
 func Fold(file []byte) (folded []byte, err error) {
 	defer UnknownForm(&err, errCode)
 	marked := slices.Concat(file[:HeadBytes], foldedMark, file[HeadBytes:])
-	folded = changeFunctions(marked, true, func(number int, body []byte) []byte {
-		return shrink(changeNumbers(body, number, false))
-	})
+	c := readCode(marked)
+	code := binary.AppendUvarint(nil, uint64(len(c.bodies)))
+	c.change(func(number int, body []byte) []byte { return shrink(changeNumbers(body, number, false)) })
+	for group := range slices.Chunk(c.bodies, functionsInGroup) {
+		joined := slices.Concat(group...)
+		code = append(binary.AppendUvarint(code, uint64(len(joined))), joined...)
+	}
+	folded = c.join(code, c.length)
 	if !bytes.Equal(unfold(folded), marked) {
 		return nil, errCode
 	}
 	return folded, nil
 }
 
+// functionsInGroup is the number of functions in a group. The last group may be smaller.
+const functionsInGroup = 64
+
 // unfold restores a file as unfold.js does, including the mark of folded code.
 func unfold(file []byte) []byte {
-	return changeFunctions(file, false, func(number int, body []byte) []byte {
-		return changeNumbers(expand(body), number, true)
-	})
+	r := &Reader{File: file, At: HeadBytes}
+	for id, section := range r.Sections() {
+		if id != CodeSection {
+			continue
+		}
+		c := &codeSection{before: file[:section.Start]}
+		for number := range r.Unsigned() {
+			if number%functionsInGroup == 0 {
+				r.Unsigned()
+			}
+			body, length := expand(file[r.At:])
+			c.bodies = append(c.bodies, changeNumbers(body, firstFunction+number, true))
+			r.At += length
+		}
+		c.after = file[r.At:]
+		return c.file()
+	}
+	panic(errCode)
 }
 
 // changeNumbers returns the body of a function with folded or unfolded numbers.

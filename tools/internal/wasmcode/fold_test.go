@@ -178,7 +178,9 @@ func TestPhrases(t *testing.T) {
 		// Zeros are operands of any instruction.
 		r := &functionCode{Reader: &Reader{File: append([]byte(p), make([]byte, mostOperands)...)}}
 		r.readInstructions(len(p))
-		instructions = append(instructions, p+string(r.File[len(p):r.At]))
+		if int32(r.depth) >= 0 { // otherwise, random code could end before its last instruction
+			instructions = append(instructions, p+string(r.File[len(p):r.At]))
+		}
 	}
 	shorter := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -186,12 +188,17 @@ func TestPhrases(t *testing.T) {
 		for _, is := range rapid.SliceOf(rapid.SampledFrom(instructions)).Draw(t, "instructions") {
 			body = append(body, is...)
 		}
+		r := &functionCode{Reader: &Reader{File: body, At: 1}}
+		r.readInstructions(len(body))
+		for range int32(r.depth) + 1 {
+			body = append(body, opEnd)
+		}
 		short := shrink(body)
 		if len(short) < len(body) {
 			shorter++
 		}
-		if got := expand(short); !bytes.Equal(got, body) {
-			t.Errorf("% x became % x", body, got)
+		if got, n := expand(append(short, body...)); !bytes.Equal(got, body) || n != len(short) {
+			t.Errorf("% x became % x, of %d bytes, want %d", body, got, n, len(short))
 		}
 	})
 	if shorter == 0 {

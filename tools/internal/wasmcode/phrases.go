@@ -2,6 +2,7 @@ package wasmcode
 
 import (
 	"bytes"
+	"math"
 	"slices"
 )
 
@@ -70,33 +71,41 @@ func phraseAt(code []byte) int {
 // readInstructions reads whole instructions until it has reached a position.
 func (f *functionCode) readInstructions(to int) {
 	for f.At < to {
-		f.readImmediates(f.Next())
+		op := f.Next()
+		switch {
+		case op >= opBlock && op <= opIf:
+			f.depth++
+		case op == opEnd:
+			f.depth--
+		}
+		f.readImmediates(op)
 	}
 }
 
 // mostOperands is the maximum number of bytes of the operands that follow a phrase.
 const mostOperands = 20
 
-// expand restores the body of a function after shrink.
-func expand(body []byte) []byte {
-	r := &functionCode{Reader: &Reader{File: body}}
+// expand restores the body of a function after shrink. It also returns the length of the shrunk body,
+// which is at the beginning of code.
+func expand(code []byte) (body []byte, length int) {
+	r := &functionCode{Reader: &Reader{File: code}}
 	r.skipVariables()
-	out := bytes.Clone(body[:r.At])
-	for r.At < len(body) {
+	body = bytes.Clone(code[:r.At])
+	for ended := uint32(math.MaxUint32); r.depth != ended; {
 		start := r.At
-		i := int(body[start]) - firstPhrase
+		i := int(code[start]) - firstPhrase
 		if i < 0 || i >= len(phrases) {
 			r.readInstructions(start + 1)
-			out = append(out, body[start:r.At]...)
+			body = append(body, code[start:r.At]...)
 			continue
 		}
-		code := body[start+1 : min(start+1+mostOperands, len(body))]
-		whole := &functionCode{Reader: &Reader{File: slices.Concat([]byte(phrases[i]), code)}}
+		operands := code[start+1 : min(start+1+mostOperands, len(code))]
+		whole := &functionCode{Reader: &Reader{File: slices.Concat([]byte(phrases[i]), operands)}, depth: r.depth}
 		whole.readInstructions(len(phrases[i]))
-		out = append(out, whole.File[:whole.At]...)
-		r.At = start + 1 + whole.At - len(phrases[i])
+		body = append(body, whole.File[:whole.At]...)
+		r.At, r.depth = start+1+whole.At-len(phrases[i]), whole.depth
 	}
-	return out
+	return body, r.At
 }
 
 // phrases lists frequent sequences of instructions. Byte-pair encoding of app.wasm found them: the most

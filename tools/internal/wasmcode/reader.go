@@ -3,10 +3,10 @@
 package wasmcode
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"iter"
+	"slices"
 )
 
 // HeadBytes is the length of the header of a wasm file, before the first section.
@@ -39,41 +39,55 @@ func (r *Reader) Sections() iter.Seq2[byte, Span] {
 	}
 }
 
-// changeFunctions returns a wasm file in which the body of each function is replaced by the result
-// of the function change. The first function has the number firstFunction. If keepLength is true, the
-// header of the code section keeps the length of the section. changeFunctions panics if the file has
-// an unknown form.
-func changeFunctions(file []byte, keepLength bool, change func(number int, body []byte) []byte) []byte {
+// codeSection is a wasm file whose code section is divided into the bodies of the functions.
+type codeSection struct {
+	before, after []byte // the sections before and after the code section
+	length        int    // length of the code section
+	bodies        [][]byte
+}
+
+// readCode reads the code section of a file. It panics if the file has an unknown form.
+func readCode(file []byte) *codeSection {
 	r := &Reader{File: file, At: HeadBytes}
 	for id, section := range r.Sections() {
 		if id != CodeSection {
 			continue
 		}
-		contents := r.At
-		n := r.Unsigned()
-		if firstFunction+n > mostFunctions {
-			panic(errors.New("the program has too many functions"))
-		}
-		code := binary.AppendUvarint(nil, uint64(n))
-		for number := range n {
+		c := &codeSection{before: file[:section.Start], length: section.End - r.At}
+		for range r.Unsigned() {
 			length := r.Unsigned()
-			end := r.At + length
-			body := change(firstFunction+number, file[r.At:end])
-			code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
-			r.At = end
+			c.bodies = append(c.bodies, file[r.At:r.At+length])
+			r.At += length
 		}
-		if r.Bad {
-			break
+		if c.after = file[r.At:]; !r.Bad && firstFunction+len(c.bodies) <= mostFunctions {
+			return c
 		}
-		length := len(code)
-		if keepLength {
-			length = section.End - contents
-		}
-		out := append(bytes.Clone(file[:section.Start]), CodeSection)
-		out = binary.AppendUvarint(out, uint64(length))
-		return append(append(out, code...), file[r.At:]...)
+		break
 	}
-	panic(errors.New("the program has no code, or ends too early"))
+	panic(errors.New("the program has no code, ends too early, or has too many functions"))
+}
+
+// change replaces the body of each function. The first function has the number firstFunction.
+func (c *codeSection) change(change func(number int, body []byte) []byte) {
+	for i, body := range c.bodies {
+		c.bodies[i] = change(firstFunction+i, body)
+	}
+}
+
+// file returns the whole file.
+func (c *codeSection) file() []byte {
+	code := binary.AppendUvarint(nil, uint64(len(c.bodies)))
+	for _, body := range c.bodies {
+		code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
+	}
+	return c.join(code, len(code))
+}
+
+// join returns the file with the given contents of the code section and the given length in the
+// section's header.
+func (c *codeSection) join(code []byte, length int) []byte {
+	header := binary.AppendUvarint([]byte{CodeSection}, uint64(length))
+	return slices.Concat(c.before, header, code, c.after)
 }
 
 // Next reads and returns the next byte.

@@ -48,7 +48,9 @@ var errShorten = errors.New("the program's code does not have the form that Go 1
 // expects the code of Go's linker.
 func Shorten(file []byte) (out []byte, err error) {
 	defer UnknownForm(&err, errShorten)
-	return changeFunctions(file, false, func(_ int, body []byte) []byte { return shortenFunction(body) }), nil
+	code := readCode(file)
+	code.change(func(_ int, body []byte) []byte { return shortenFunction(body) })
+	return code.file(), nil
 }
 
 // instruction is an instruction with its operands in the encoding of wasm.

@@ -45,7 +45,8 @@ const (
 func Straighten(file []byte) (out []byte, err error) {
 	defer UnknownForm(&err, errFlow)
 	changed := 0
-	out = changeFunctions(file, false, func(number int, body []byte) []byte {
+	code := readCode(file)
+	code.change(func(number int, body []byte) []byte {
 		if f := parseFlow(body, number); f != nil {
 			body = f.write()
 			f.checkEquivalence()
@@ -56,7 +57,7 @@ func Straighten(file []byte) (out []byte, err error) {
 	if changed == 0 {
 		return nil, errFlow
 	}
-	return out, nil
+	return code.file(), nil
 }
 
 // flow is the code of a function with jumps.
