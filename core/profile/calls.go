@@ -63,12 +63,8 @@ func (s *Calls) code(c *coder) {
 	})
 }
 
-// checkCalls checks that the paths form a tree, and that their counts add up to the whole run.
-func (p *Profile) checkCalls() error {
-	c := p.Calls
-	if c == nil {
-		return nil
-	}
+// check checks that the paths form a tree, and that their counts add up to the whole run.
+func (c *Calls) check(p *Profile) error {
 	if p.Sites == nil || len(c.Paths) == 0 || c.Coherent && p.Sites.Coherent == nil {
 		return &CheckError{"the profile has call paths, but no sites"}
 	}

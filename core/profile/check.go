@@ -29,6 +29,21 @@ func ValidLineBytes(n uint32) bool {
 // Check verifies that the results in a profile are consistent with each other. The error is a
 // [*CheckError].
 func (p *Profile) Check() error {
+	for _, f := range forms {
+		if f.check == nil {
+			continue
+		}
+		if err := f.check(p); err != nil {
+			return err
+		}
+	}
+	if err := p.checkPages(); err != nil {
+		return err
+	}
+	return p.checkSegment()
+}
+
+func (p *Profile) checkLocalities() error {
 	for i := range p.Locality {
 		l := &p.Locality[i]
 		if err := p.checkLocality(l); err != nil {
@@ -42,14 +57,6 @@ func (p *Profile) Check() error {
 		}
 		sum, _ := l.Histogram(^trace.Kinds(0))
 		if err := l.Sets.check(sum); err != nil {
-			return err
-		}
-	}
-	for _, check := range []func() error{
-		p.checkSites, p.Counters.check, p.checkSharing, p.checkCoherent, p.checkCalls, p.checkTimeline, p.checkRegions, p.checkPages, p.checkCommunication,
-		p.checkSampled, p.checkPredicted, p.Footprint.Check, p.checkData, p.checkSegment,
-	} {
-		if err := check(); err != nil {
 			return err
 		}
 	}

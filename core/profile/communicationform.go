@@ -106,12 +106,8 @@ func (p *Profile) checkLineSharing(c *Communication) error {
 	return nil
 }
 
-// checkCommunication checks that the results in Communication are consistent with each other.
-func (p *Profile) checkCommunication() error {
-	c := p.Communication
-	if c == nil {
-		return nil
-	}
+// check checks that the results in Communication are consistent with each other.
+func (c *Communication) check(p *Profile) error {
 	estimated := p.Sampled.Chosen() // a sample of lines cannot count pages
 	if len(c.Granules) == 0 || c.Granules[0].Bytes != WordBytes || !estimated && (len(c.Granules) < 2 || c.Granules[len(c.Granules)-1].Bytes != PageBytes) {
 		return &CheckError{"the granularities of the communication are not words, lines and pages"}

@@ -388,10 +388,7 @@ func (c *Counters) code(w *coder) {
 }
 
 // check verifies that the lists are in order and that all sums fit in 64 bits.
-func (c *Counters) check() error {
-	if c == nil {
-		return nil
-	}
+func (c *Counters) check(*Profile) error {
 	switch {
 	case !c.inOrder():
 		return &CheckError{"the blocks, functions or tallies of the counters are out of order"}

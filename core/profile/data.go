@@ -234,13 +234,9 @@ func (m *AddressMap) code(c *coder) {
 	})
 }
 
-// checkData checks that the counts belong to data objects of the profile and are consistent with
+// check checks that the counts belong to data objects of the profile and are consistent with
 // each other.
-func (p *Profile) checkData() error {
-	d := p.Data
-	if d == nil {
-		return nil
-	}
+func (d *Data) check(p *Profile) error {
 	if p.Sites == nil || d.LineBytes != p.Sites.LineBytes || bits.OnesCount64(d.ColumnReferences) != 1 {
 		return &CheckError{"the results for data structures have no sites, an invalid column size, or a line size that differs from the line size of the sites"}
 	}

@@ -79,6 +79,8 @@ func (f *Footprint) code(c *coder) {
 	codec.Bounded(c.Coder, &f.Absences, footprintWindows, func(a *Absences) { c.U64s(&a.Count, &a.Sum) })
 }
 
+func (f *Footprint) check(*Profile) error { return f.Check() }
+
 // Check returns an error if no run can have these counts.
 func (f *Footprint) Check() error {
 	if f == nil {

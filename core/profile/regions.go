@@ -52,12 +52,8 @@ func (r *Regions) code(c *coder) {
 	})
 }
 
-// checkRegions checks that the regions are in order and lie within the run.
-func (p *Profile) checkRegions() error {
-	r := p.Regions
-	if r == nil {
-		return nil
-	}
+// check checks that the regions are in order and lie within the run.
+func (r *Regions) check(p *Profile) error {
 	start := uint64(0)
 	if p.Segment != nil {
 		start = p.Segment.Start

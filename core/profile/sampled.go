@@ -133,12 +133,8 @@ func (s *Sampled) code(c *coder) {
 
 func (c *coder) bound(b *Bound) { c.U64s(&b.Low, &b.High) }
 
-// checkSampled checks that there is a sample for each line size, and that intervals are valid.
-func (p *Profile) checkSampled() error {
-	s := p.Sampled
-	if s == nil {
-		return nil
-	}
+// check checks that there is a sample for each line size, and that intervals are valid.
+func (s *Sampled) check(p *Profile) error {
 	if s.Read < p.Totals.AllReferences() {
 		return &CheckError{"the sample has more references than the trace from which it was taken"}
 	}
@@ -203,13 +199,12 @@ func (p *Predicted) code(c *coder) {
 	c.Text(&p.How)
 }
 
-// checkPredicted checks that the number of threads does not exceed the number of cores.
-func (p *Profile) checkPredicted() error {
+// check checks that the number of threads does not exceed the number of cores.
+func (x *Predicted) check(p *Profile) error {
 	switch {
-	case p.Predicted == nil:
-	case p.Predicted.Cores == 0 || p.Predicted.Cores > MaxCores:
+	case x.Cores == 0 || x.Cores > MaxCores:
 		return &CheckError{"threads were synthesised for an invalid number of cores"}
-	case len(p.Totals.Threads) > int(p.Predicted.Cores):
+	case len(p.Totals.Threads) > int(x.Cores):
 		return &CheckError{"there are more synthesised threads than cores"}
 	}
 	return nil

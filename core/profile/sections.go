@@ -162,6 +162,7 @@ type sectionForm struct {
 	repeats bool                                   // a profile may contain the section several times
 	write   func(p *Profile, w *writer)            // writes all sections with these tags
 	read    func(p *Profile, tag string, c *coder) // reads one of these sections
+	check   func(p *Profile) error                 // checks invariants of the content; nil: there are none
 }
 
 // onceForm returns the sectionForm of a section that occurs at most once in a profile.
@@ -179,17 +180,30 @@ func onceForm(tag string, has func(p *Profile) bool, code func(p *Profile, c *co
 
 func always(*Profile) bool { return true }
 
-// optionalForm returns the sectionForm for a field that may be nil.
+// optionalForm returns the sectionForm for a field that may be nil. The method "check" of the field
+// checks the invariants of its content, which may depend on other fields of the profile.
 func optionalForm[T any, P interface {
 	*T
 	code(c *coder)
+	check(p *Profile) error
 }](tag string, field func(p *Profile) **T) sectionForm {
-	return onceForm(tag, func(p *Profile) bool { return *field(p) != nil }, func(p *Profile, c *coder) {
+	f := onceForm(tag, func(p *Profile) bool { return *field(p) != nil }, func(p *Profile, c *coder) {
 		if c.Reads() {
 			*field(p) = new(T)
 		}
 		P(*field(p)).code(c)
 	})
+	return checkedForm(f, func(p *Profile) error {
+		if *field(p) == nil {
+			return nil
+		}
+		return P(*field(p)).check(p)
+	})
+}
+
+func checkedForm(f sectionForm, check func(p *Profile) error) sectionForm {
+	f.check = check
+	return f
 }
 
 // rawForm returns the sectionForm of a section whose payload is the content of a byte slice, which
@@ -214,7 +228,7 @@ var forms = []sectionForm{
 	onceForm("STAT", always, func(p *Profile, c *coder) { p.State.code(c) }),
 	optionalForm("SAMP", func(p *Profile) **Sampled { return &p.Sampled }),
 	optionalForm("PRED", func(p *Profile) **Predicted { return &p.Predicted }),
-	{tags: []string{"LOCA", "WIND", "SETS"}, repeats: true, write: (*Profile).writeLocality, read: (*Profile).readLocality},
+	{tags: []string{"LOCA", "WIND", "SETS"}, repeats: true, write: (*Profile).writeLocality, read: (*Profile).readLocality, check: (*Profile).checkLocalities},
 	optionalForm("SITE", func(p *Profile) **Sites { return &p.Sites }),
 	optionalForm("CNTR", func(p *Profile) **Counters { return &p.Counters }),
 	{tags: []string{"SHAR"}, repeats: true, write: func(p *Profile, w *writer) {
@@ -231,8 +245,8 @@ var forms = []sectionForm{
 		if l := p.LocalityAt(s.LineBytes); l != nil && l.Sets != nil {
 			s.dropSetCounts(l.Sets.Omitted)
 		}
-	}},
-	onceForm("SCOH", func(p *Profile) bool { return p.Sites != nil && p.Sites.Coherent != nil }, (*Profile).codeCoherent),
+	}, check: (*Profile).checkSharing},
+	checkedForm(onceForm("SCOH", func(p *Profile) bool { return p.Sites != nil && p.Sites.Coherent != nil }, (*Profile).codeCoherent), (*Profile).checkCoherent),
 	optionalForm("COMM", func(p *Profile) **Communication { return &p.Communication }),
 	rawForm("LOOP", func(p *Profile) *[]byte { return &p.Loops }),
 	rawForm("BLCK", func(p *Profile) *[]byte { return &p.Blocks }),

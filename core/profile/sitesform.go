@@ -185,14 +185,10 @@ func cutList[T any](list []T, from int) (part, rest []T) {
 	return part, list
 }
 
-// checkSites checks that the counts of all sites add up exactly to the histogram for the same line
+// check checks that the counts of all sites add up exactly to the histogram for the same line
 // size, in each bin and in the number of first accesses. It checks the counts of the objects in the
 // same way. In a sampled profile, only the total number of accesses must be exact.
-func (p *Profile) checkSites() error {
-	s := p.Sites
-	if s == nil {
-		return nil
-	}
+func (s *Sites) check(p *Profile) error {
 	l := p.LocalityAt(s.LineBytes)
 	switch {
 	case l == nil:

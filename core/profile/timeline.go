@@ -119,13 +119,9 @@ func (t *Timeline) code(c *coder) {
 	})
 }
 
-// checkTimeline checks that the windows cover the run, and that their counts add up to the counts
+// check checks that the windows cover the run, and that their counts add up to the counts
 // of the run.
-func (p *Profile) checkTimeline() error {
-	t := p.Timeline
-	if t == nil {
-		return nil
-	}
+func (t *Timeline) check(p *Profile) error {
 	if p.Sites == nil {
 		return &CheckError{"the profile has a timeline, but no sites"}
 	}
