@@ -47,7 +47,7 @@ func (c *Data) Draw() {
 	a.grid(g)
 	a.askData()
 	if d := a.data.view; d != nil {
-		d.Shaded(a.Screen.Shade)
+		d.Shaded(a.Screen.Own(state.Shade))
 		for _, m := range []*state.Matrix{d.Ruler(), d.Plot()} {
 			if m != nil {
 				a.drawMatrix(m)
@@ -114,9 +114,7 @@ func (a *App) pickData(row int) {
 
 // ShadeBy selects the numbers that determine the shades of members and maps.
 func (a *App) ShadeBy(column string) {
-	s := a.Screen
-	s.Shade = column
-	a.adjust("data", s)
+	a.adjust("data", a.Screen.WithOwn(state.Shade, column))
 	a.Port.Announce(state.ShadeName(column))
 }
 

@@ -70,7 +70,7 @@ func TestData(t *testing.T) {
 	if total := d.sum("members", "misses L1"); sum() != float64(total) || d.matrixOf("fields").Values[24] != 9_250 || d.lastSaid() != "L1 misses" {
 		t.Errorf("misses in the map = %v, want the misses of the members, %d", sum(), total)
 	}
-	if s := state.ParseScreen(d.hash); s.Shade != "L1_misses" || s.Tab != state.TabData {
+	if s := state.ParseScreen(d.hash); s.Own(state.Shade) != "L1_misses" || s.Tab != state.TabData {
 		t.Errorf("hash %q", d.hash)
 	}
 

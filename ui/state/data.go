@@ -17,6 +17,9 @@ type DataView struct {
 	plot  *Matrix
 }
 
+// Shade is the setting for the numbers that determine the shades of members and maps; "": accesses.
+var Shade = newOwnSetting("shade")
+
 // DataShades returns the columns that can determine the shades of members and maps: accesses, and
 // the misses in each level.
 func (d *DataView) DataShades() []string {

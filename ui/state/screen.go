@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,8 +53,6 @@ type Screen struct {
 	Flow    [2]int      // selected row and column of the matrix, counted from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, counted from 1; 0: the first
 	Data    int         // the data structure of the Data view, counted from 1; 0: the first of the ranking
-	// numbers that determine the shades of members and maps in the Data view; "": accesses
-	Shade string
 	// the selected loop, counted from 1; 0: the loop with the most references outside its inner loops
 	Loop int
 
@@ -74,6 +73,38 @@ type Screen struct {
 	Function  int    // the selected function, counted from 1; 0: the function that takes the most time
 	// the selected block of the function, counted from 1; 0: the block that takes the most time
 	Block int
+
+	own map[string]string // by name: settings that only one view has; see [Screen.Own]
+}
+
+// OwnSetting is a setting of a single view. The file of the view declares it as a variable with
+// newOwnSetting, so that a new view does not change this file.
+type OwnSetting struct{ name string }
+
+// newOwnSetting returns a setting that the URL contains as NAME=TEXT. The text consists of letters,
+// digits and the other characters that [safeKey] accepts; "" is the default. newOwnSetting must be
+// called during package initialisation.
+func newOwnSetting(name string) *OwnSetting {
+	own := &OwnSetting{name}
+	settings = append(settings, setting{name, func(s *Screen) string { return s.Own(own) }, func(s *Screen, text string) { *s = s.WithOwn(own, text) }})
+	return own
+}
+
+// Own returns the text of a setting, or "" for the default.
+func (s Screen) Own(setting *OwnSetting) string { return s.own[setting.name] }
+
+// WithOwn returns the screen with another text of a setting.
+func (s Screen) WithOwn(setting *OwnSetting, text string) Screen {
+	s.own = maps.Clone(s.own)
+	if text = safeKey(text); text == "" {
+		delete(s.own, setting.name)
+		return s
+	}
+	if s.own == nil {
+		s.own = map[string]string{}
+	}
+	s.own[setting.name] = text
+	return s
 }
 
 // setting is a setting of a screen. The URL contains it as NAME=TEXT.
@@ -83,7 +114,7 @@ type setting struct {
 	read  func(s *Screen, text string)
 }
 
-// settings lists all settings, in the order of the URL.
+// settings lists all settings, in the order of the URL. Settings of single views follow at the end.
 var settings = []setting{
 	wordSetting("open", func(s *Screen) *string { return &s.Open }),
 	{"view", func(s *Screen) string { return s.Tab.Slug() }, func(s *Screen, text string) { s.Tab = TabOf(text) }},
@@ -198,7 +229,6 @@ var settings = []setting{
 	numberSetting("to", 16, func(s *Screen) *int { return &s.Flow[1] }),
 	numberSetting("owner", 16, func(s *Screen) *int { return &s.Owner }),
 	numberSetting("data", 31, func(s *Screen) *int { return &s.Data }),
-	{"shade", func(s *Screen) string { return safeKey(s.Shade) }, func(s *Screen, text string) { s.Shade = safeKey(text) }},
 	numberSetting("loop", 31, func(s *Screen) *int { return &s.Loop }),
 	numberSetting("function", 31, func(s *Screen) *int { return &s.Function }),
 	numberSetting("block", 31, func(s *Screen) *int { return &s.Block }),

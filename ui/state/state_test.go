@@ -575,11 +575,11 @@ var wholeScreen = Screen{
 	Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
 	Beside: []string{"L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate", "threads=own-cores"},
 	Stack:  CoherentStack, OwnBytes: 12 << 10, SharedBytes: 1 << 30, Groups: "0-0-1", Granule: 2, Measure: FlowBytes, Window: 7, Flow: [2]int{2, 64}, Owner: 3,
-	Data: 2, Shade: "L1_misses", Loop: 4, Calls: CallsFunction, Root: 12, Weight: "L2_misses", Frame: "up-17-3", Cores: 16, Division: "loops", Schedule: "dynamic,4", Interleave: "random", Model: "all", Processor: "zen3", Function: 70000, Block: 9,
+	Data: 2, own: map[string]string{"shade": "L1_misses"}, Loop: 4, Calls: CallsFunction, Root: 12, Weight: "L2_misses", Frame: "up-17-3", Cores: 16, Division: "loops", Schedule: "dynamic,4", Interleave: "random", Model: "all", Processor: "zen3", Function: 70000, Block: 9,
 }
 
 // wholeHash is the hash for wholeScreen.
-const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&order=members:size:reverse&order=kinds:count&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&shade=L1_misses&loop=4&function=70000&block=9&cores=16&page=4"
+const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&order=members:size:reverse&order=kinds:count&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&loop=4&function=70000&block=9&cores=16&page=4&shade=L1_misses"
 
 // TestScreenFromHash checks that every setting of a screen is restored from its hash, and that
 // hashes do not change between versions.
@@ -591,6 +591,16 @@ func TestScreenFromHash(t *testing.T) {
 	}
 	if got := wholeScreen.Hash(); got != wholeHash {
 		t.Errorf("hash =\n%s\nwant\n%s", got, wholeHash)
+	}
+	names := map[string]bool{}
+	for _, s := range settings {
+		if names[s.name] {
+			t.Errorf("two settings have the name %s", s.name)
+		}
+		names[s.name] = true
+	}
+	if s := wholeScreen.WithOwn(Shade, ""); s.own == nil || s.Own(Shade) != "" || wholeScreen.Own(Shade) == "" || strings.Contains(s.Hash(), "shade") {
+		t.Errorf("after the setting was reset, the screen has the hash %s, and the original screen has the setting %q", s.Hash(), wholeScreen.Own(Shade))
 	}
 	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, wholeScreen} {
 		if got := ParseScreen("#" + want.Hash()); !reflect.DeepEqual(got, want) {
