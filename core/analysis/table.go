@@ -21,8 +21,9 @@ import (
 //  1. a package that implements [contract.Analysis], and the optional interfaces of package
 //     contract that it needs;
 //  2. a tag and a registration here;
-//  3. a field of [profile.Profile] that Result sets, and the encoding of this field. if Append
-//     needs data in addition to the result, a field of [profile.Segment] for this data;
+//  3. a field of [profile.Profile] that Result sets, a file with its type, its encoding and its check,
+//     and an entry in the list of sections (forms). If Append needs data in addition to the result, a
+//     field of [profile.Segment] for this data;
 //  4. tests of its result. TestEveryAnalysisInEveryKindOfRun checks that the profiles of divided,
 //     segmented and saved runs are byte-identical to the profile of a plain run.
 //
