@@ -115,7 +115,7 @@ func TestMonitorDetectsFaults(t *testing.T) {
 // the files that are fetched later for offline use.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
-	const limit = 1_490_000
+	const limit = 1_500_000
 	between := newCountingProxy(t, serveCommand(t, ":0"), "/sw.js")
 	p := newTab(t, between.server)
 	p.watch.allowFault("A bad HTTP response code (404) was received when fetching the script.") // the missing file is the service worker's script
