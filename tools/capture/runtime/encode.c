@@ -95,27 +95,39 @@ static uint8_t *ticket_part(const struct sg_encoder *e) { return e->payload + co
 // How a token identifies the block of a step.
 enum { is_next, is_other, is_off };
 
+// These functions are parts of a loop that handles each step of the program. Inlining all of them
+// makes it 10 to 20 % faster.
+#define INLINED static inline __attribute__((always_inline))
+
+// The state while steps are encoded. It is a local variable, so that the compiler keeps it in
+// registers: every byte that is written might change a field of the encoder.
+struct state {
+	struct record *before; // of the previous step's block
+	uint64_t previous;     // the last value
+	uint64_t run;          // expected steps that no token describes yet
+	uint64_t steps, references;
+	uint8_t *control, *value; // the ends of two parts
+	bool unfinished;          // the next step has an unwritten value
+};
+
 // Writes the expected steps of the run and the step after them, whose block number may differ from
 // the expected one by the given amount.
-static void tell_step(struct sg_encoder *e, uint64_t misses, unsigned which, int64_t off)
+INLINED uint8_t *tell_step(uint8_t *to, uint64_t run, uint64_t misses, unsigned which, int64_t off)
 {
 	enum { long_run = 3 };
-	uint64_t run = e->run < long_run ? e->run : long_run;
-	e->control = sg_pv(e->control, misses << 4 | run << 2 | which);
-	if (run == long_run)
-		e->control = sg_pv(e->control, e->run - long_run);
-	if (which == is_off)
-		e->control = sg_pv(e->control, sg_zigzag(off));
-	e->run = 0;
+	uint64_t short_run = run < long_run ? run : long_run;
+	to = sg_pv(to, misses << 4 | short_run << 2 | which);
+	if (short_run == long_run)
+		to = sg_pv(to, run - long_run);
+	return which == is_off ? sg_pv(to, sg_zigzag(off)) : to;
 }
 
 // At the end of a chunk, the last step of a run becomes the step after it.
 static void tell_run(struct sg_encoder *e)
 {
-	if (e->run == 0)
-		return;
-	e->run--;
-	tell_step(e, 0, is_next, 0);
+	if (e->run > 0)
+		e->control = tell_step(e->control, e->run - 1, 0, is_next, 0);
+	e->run = 0;
 }
 
 static void tell_ticket(struct sg_encoder *e)
@@ -147,17 +159,14 @@ static void retake_ticket(struct sg_encoder *e, uint64_t ticket)
 	begin_ticket(e, ticket < e->ticket ? e->ticket : ticket);
 }
 
-static void tell_value(struct sg_encoder *e, uint64_t d, unsigned scale)
+INLINED uint8_t *tell_value(uint8_t *to, uint64_t d, unsigned scale)
 {
-	if (scale == 0) {
-		e->value = sg_pv(e->value, sg_zigzag((int64_t)d));
-		return;
-	}
+	if (scale == 0)
+		return sg_pv(to, sg_zigzag((int64_t)d));
 	uint64_t low = d & ((1u << scale) - 1);
 	uint64_t high = sg_zigzag((int64_t)d >> scale) << 1;
-	e->value = sg_pv(e->value, high | (low != 0));
-	if (low)
-		e->value = sg_pv(e->value, low);
+	to = sg_pv(to, high | (low != 0));
+	return low ? sg_pv(to, low) : to;
 }
 
 // ---- the known blocks
@@ -282,8 +291,7 @@ static struct record *meet(struct sg_encoder *e, const struct __sg_block *b)
 
 // Returns a mask of the values that differ from their predictions. n is a constant if speed
 // matters.
-static inline __attribute__((always_inline)) uint64_t compare(const struct record *r, const uint64_t *v, uint64_t previous,
-                                                               uint32_t n)
+INLINED uint64_t compare(const struct record *r, const uint64_t *v, uint64_t previous, uint32_t n)
 {
 	uint64_t misses = 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -294,62 +302,6 @@ static inline __attribute__((always_inline)) uint64_t compare(const struct recor
 		previous = v[i];
 	}
 	return misses;
-}
-
-// Skips expected steps of one block, as long as it follows itself and all predictions are correct.
-#define FOLLOW(n)                                                     \
-	do {                                                          \
-		misses = compare(r, at + 1, previous, n);             \
-		if (misses)                                           \
-			break;                                        \
-		for (int64_t i = 0; i < (int64_t)(n); i++)            \
-			r->value[i].last = at[1 + i];                 \
-		if (n)                                                \
-			previous = at[n];                             \
-		at += 1 + (n);                                        \
-		run++;                                                \
-		references += b->references;                          \
-	} while (r->next == word && end - at > (int64_t)(n) && *at == word)
-
-// Skips expected steps and returns the position where they end: at the end, at another block than
-// expected, at an incomplete step, or at a step with misses. Most steps of regular code are handled
-// here, so the state is in registers, and the usual numbers of values are constants.
-static const uint64_t *follow(struct sg_encoder *e, const uint64_t *at, const uint64_t *end, uint64_t *missed)
-{
-	struct record *before = record_at(e, e->before);
-	uint64_t previous = e->previous, run = 0, references = 0, misses = 0;
-	while (at < end && *at == before->next) {
-		const uint64_t word = *at, *from = at;
-		const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)word;
-		struct record *r = record_at(e, b->first_value);
-		const uint32_t n = b->values;
-		if (end - at <= (int64_t)n)
-			break;
-		switch (n) {
-		case 0: FOLLOW(0); break;
-		case 1: FOLLOW(1); break;
-		case 2: FOLLOW(2); break;
-		case 3: FOLLOW(3); break;
-		case 4: FOLLOW(4); break;
-		case 5: FOLLOW(5); break;
-		case 6: FOLLOW(6); break;
-		case 8: FOLLOW(8); break;
-		default: FOLLOW(n);
-		}
-		if (at != from) {
-			r->sure = ~UINT64_C(0);
-			before = r;
-		}
-		if (misses)
-			break;
-	}
-	e->before = (uint64_t)((uint64_t *)before - e->state);
-	e->previous = previous;
-	e->run += run;
-	e->steps += run;
-	e->references += references;
-	*missed = misses;
-	return at;
 }
 
 static bool unwritten(const uint64_t *v, uint64_t misses)
@@ -379,42 +331,108 @@ static void keep_unfinished(struct sg_encoder *e, const uint64_t *at, uint32_t w
 	e->unfinished[e->unfinished_count++] = (struct unfinished){at, words};
 }
 
-static void miss(struct sg_encoder *e, struct record *r, uint32_t i, uint64_t value, uint64_t previous)
+// Encodes the mispredicted values of a step, and updates the predictions of all values.
+INLINED void tell_values(struct state *s, struct record *r, const uint64_t *v, uint32_t n, uint64_t misses)
 {
-	struct prediction *p = &r->value[i];
-	uint64_t bit = UINT64_C(1) << i, d = value - p->last;
-	if (value == (r->pick & bit ? p->last + p->stride : previous + p->link))
-		r->pick ^= bit;
-	if (!(r->sure & bit))
-		p->stride = d;
-	p->link = value - previous;
-	tell_value(e, d, r->scale[i]);
+	uint64_t pick = r->pick, sure = r->sure;
+	for (uint32_t i = 0; i < n; i++) {
+		struct prediction *p = &r->value[i];
+		if (misses >> i & 1) {
+			uint64_t d = v[i] - p->last;
+			if (v[i] == (pick >> i & 1 ? p->last + p->stride : s->previous + p->link))
+				pick ^= UINT64_C(1) << i;
+			p->stride = sure >> i & 1 ? p->stride : d;
+			p->link = v[i] - s->previous;
+			s->value = tell_value(s->value, d, r->scale[i]);
+		}
+		p->last = s->previous = v[i];
+	}
+	r->pick = pick;
 }
 
-// Encodes one step that is not expected.
-static void tell(struct sg_encoder *e, const struct __sg_block *b, struct record *r, const uint64_t *v, uint64_t misses)
+// Encodes a step that is not expected.
+INLINED void tell(struct state *s, const struct __sg_block *b, struct record *r, const uint64_t *v, uint32_t n, uint64_t misses)
 {
-	struct record *before = record_at(e, e->before);
 	const uint64_t word = (uint64_t)(uintptr_t)b;
-	const struct __sg_block *next = (const struct __sg_block *)(uintptr_t)before->next;
-	unsigned which = word == before->next ? is_next : word == before->other ? is_other : is_off;
-	tell_step(e, misses, which, (int64_t)b->number - (int64_t)next->number);
+	const struct __sg_block *next = (const struct __sg_block *)(uintptr_t)s->before->next;
+	unsigned which = b == next ? is_next : word == s->before->other ? is_other : is_off;
+	s->control = tell_step(s->control, s->run, misses, which, (int64_t)b->number - (int64_t)next->number);
+	s->run = 0;
 	if (which != is_next) {
-		before->other = before->next;
-		before->next = word;
+		s->before->other = s->before->next;
+		s->before->next = word;
 	}
-	for (uint64_t left = misses; left; left &= left - 1) {
-		uint32_t i = (uint32_t)__builtin_ctzll(left);
-		miss(e, r, i, v[i], i ? v[i - 1] : e->previous);
+	tell_values(s, r, v, n, misses);
+}
+
+INLINED void expect(struct state *s, struct record *r, const uint64_t *v, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		r->value[i].last = s->previous = v[i];
+	s->run++;
+}
+
+// Encodes steps of one block with n values. It ends after a step that is not expected, or that the
+// same block does not follow, or before an unfinished step.
+INLINED const uint64_t *encode_block(struct state *s, const struct __sg_block *b, struct record *r, const uint64_t *at,
+                                     const uint64_t *end, int64_t n)
+{
+	const uint64_t word = (uint64_t)(uintptr_t)b;
+	do {
+		const uint64_t *v = at + 1, misses = compare(r, v, s->previous, (uint32_t)n);
+		if (misses && unwritten(v, misses)) {
+			s->unfinished = true;
+			return at;
+		}
+		if (misses || word != s->before->next)
+			tell(s, b, r, v, (uint32_t)n, misses);
+		else
+			expect(s, r, v, (uint32_t)n);
+		r->sure = ~misses;
+		s->before = r;
+		s->steps++;
+		s->references += b->references;
+		at = v + n;
+	} while (s->run && r->next == word && end - at > n && *at == word);
+	return at;
+}
+
+// Encodes steps of blocks that the chunk already contains, and returns the position where they end: at
+// the end, at another word, or at an unfinished step. The usual numbers of values are constants.
+static const uint64_t *encode_steps(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
+{
+	struct state s = {
+		.before = record_at(e, e->before), .previous = e->previous, .run = e->run, .control = e->control, .value = e->value,
+	};
+	while (at < end && !s.unfinished) {
+		const uint64_t word = *at;
+		if (word != s.before->next && word != s.before->other && e->met[met_slot(word)] != word)
+			break;
+		const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)word;
+		struct record *r = record_at(e, b->first_value);
+		const int64_t n = b->values;
+		if (end - at <= n)
+			break;
+		switch (n) {
+		case 0: at = encode_block(&s, b, r, at, end, 0); break;
+		case 1: at = encode_block(&s, b, r, at, end, 1); break;
+		case 2: at = encode_block(&s, b, r, at, end, 2); break;
+		case 3: at = encode_block(&s, b, r, at, end, 3); break;
+		case 4: at = encode_block(&s, b, r, at, end, 4); break;
+		case 5: at = encode_block(&s, b, r, at, end, 5); break;
+		case 6: at = encode_block(&s, b, r, at, end, 6); break;
+		case 8: at = encode_block(&s, b, r, at, end, 8); break;
+		default: at = encode_block(&s, b, r, at, end, n);
+		}
 	}
-	for (uint32_t i = 0; i < b->values; i++)
-		r->value[i].last = v[i];
-	r->sure = ~misses;
-	if (b->values)
-		e->previous = v[b->values - 1];
-	e->before = b->first_value;
-	e->steps++;
-	e->references += b->references;
+	e->before = (uint64_t)((uint64_t *)s.before - e->state);
+	e->previous = s.previous;
+	e->run = s.run;
+	e->steps += s.steps;
+	e->references += s.references;
+	e->control = s.control;
+	e->value = s.value;
+	return at;
 }
 
 // Handles words that are not a step: returns the position where the next step may begin.
@@ -467,33 +485,11 @@ static bool begin(struct sg_encoder *e)
 	return true;
 }
 
-// Encodes one unexpected step of a known block. misses is 0 if the values have not been compared
-// yet.
-static const uint64_t *surprise(struct sg_encoder *e, const uint64_t *at, const uint64_t *end, uint64_t misses)
-{
-	const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)*at;
-	struct record *r = record_at(e, b->first_value);
-	const uint32_t n = b->values;
-	if (end - at <= (int64_t)n) {
-		e->lost++;
-		return end;
-	}
-	if (!misses)
-		misses = compare(r, at + 1, e->previous, n);
-	if (misses && unwritten(at + 1, misses))
-		keep_unfinished(e, at, 1 + n);
-	else
-		tell(e, b, r, at + 1, misses);
-	return at + 1 + n;
-}
-
-// Encodes the word at a position where another block was expected, and returns the position after
-// it.
+// Handles the word at which [encode_steps] has ended, and returns the position where the next step may
+// begin: the same one if encode_steps can encode the step there now.
 static const uint64_t *other(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
 {
 	const uint64_t word = *at;
-	if (word == record_at(e, e->before)->other || e->met[met_slot(word)] == word)
-		return surprise(e, at, end, 0);
 	if (word == SG_UNWRITTEN)
 		return keep_reserved(e, at, end);
 	if (word == SG_UNUSED)
@@ -502,12 +498,22 @@ static const uint64_t *other(struct sg_encoder *e, const uint64_t *at, const uin
 		retake_ticket(e, word >> 1);
 		return at + 1;
 	}
-	if (!is_block(e, word))
+	const struct __sg_block *b = (const struct __sg_block *)(uintptr_t)word;
+	struct record *r = is_block(e, word) ? meet(e, b) : 0;
+	if (!r)
 		return stray(e, at, end);
-	if (!meet(e, (const struct __sg_block *)(uintptr_t)word))
-		return stray(e, at, end);
+	const uint32_t n = b->values;
+	if (end - at <= (int64_t)n) {
+		e->lost++;
+		return end;
+	}
+	uint64_t misses = compare(r, at + 1, e->previous, n);
+	if (misses && unwritten(at + 1, misses)) {
+		keep_unfinished(e, at, 1 + n);
+		return at + 1 + n;
+	}
 	e->met[met_slot(word)] = word;
-	return surprise(e, at, end, 0);
+	return at;
 }
 
 void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
@@ -516,13 +522,8 @@ void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
 		e->lost++;
 		return;
 	}
-	uint64_t misses;
-	while ((at = follow(e, at, end, &misses)) < end) {
-		if (misses || *at == record_at(e, e->before)->next)
-			at = surprise(e, at, end, misses);
-		else
-			at = other(e, at, end);
-	}
+	while ((at = encode_steps(e, at, end)) < end)
+		at = other(e, at, end);
 }
 
 void sg_encode_finished(struct sg_encoder *e)
