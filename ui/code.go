@@ -313,6 +313,21 @@ func (a *App) PickRow(grid string, row int) {
 	})
 }
 
+// ShowFunction shows the source of a function, given its ID in the ranking by function.
+// ShowFunction must be called from a separate goroutine.
+func (a *App) ShowFunction(id int) {
+	a.update(func() {
+		s := a.Screen
+		if s.Tab != state.TabCode {
+			s = s.With(state.TabCode)
+		}
+		a.goTo(s.SummedIn(attribution.Function), true)
+		if v := a.codeView(); v != nil && v.Find(id) >= 0 {
+			a.selectRow(a.Screen, v.Find(id))
+		}
+	})
+}
+
 // selectRow shows the given screen with a row of the ranking selected.
 func (a *App) selectRow(s state.Screen, place int) {
 	v := a.codeView()

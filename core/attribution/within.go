@@ -179,36 +179,47 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 			accesses[i] += s.Count
 		}
 	}
+	together := make([]int, len(r.sites))
 	for n := range levels {
-		misses[n] = make([]float64, len(windows))
-		a, spreads := &levels[n], make([]spread, len(r.sites))
-		for i, value := range a.Sites {
-			spreads[i] = a.fit.newSpread(value, r.accessesOn(a.usedStack, r.sites[i]))
-		}
-		onCores := a.usedStack == r.coherent
-		for i, w := range windows {
-			sum := 0.0
-			for _, c := range w {
-				if c.Key.Part() != profile.TimeSite {
-					continue
-				}
-				s, count := &spreads[c.Key.Index()], float64(c.Count)
-				switch bin := c.Key.Bin(); {
-				case (c.Key.Stack() == profile.TimeWhole) == onCores:
-				case bin == profile.ColdSiteBin || c.Key.Stack() == profile.TimeLost:
-					sum += s.certain * count
-				default:
-					sum += s.missesAmong(count, a.fit.shares[bin])
-				}
-			}
-			misses[n][i] = sum
-		}
+		a := &levels[n]
+		misses[n] = r.GroupsOverTime(a, together, 1)[0]
 		hits := float64(r.Accesses()) - total(a.Sites)
 		for i := range windows {
 			misses[n][i] += a.Rest * ratio(float64(accesses[i])-misses[n][i], hits)
 		}
 	}
 	return accesses, misses
+}
+
+// GroupsOverTime returns the misses of groups of sites in each window of the timeline, for one of
+// the levels for which [Ranker.OverTime] can be called. The list groups contains the group of each
+// site, from 0 to count-1, or -1. Misses without a known site are not included.
+func (r *Ranker) GroupsOverTime(a *Attribution, groups []int, count int) [][]float64 {
+	windows, spreads := r.p.Timeline.Windows, make([]spread, len(r.sites))
+	misses := make([][]float64, count)
+	for g := range misses {
+		misses[g] = make([]float64, len(windows))
+	}
+	for i, value := range a.Sites {
+		spreads[i] = a.fit.newSpread(value, r.accessesOn(a.usedStack, r.sites[i]))
+	}
+	onCores := a.usedStack == r.coherent
+	for i, w := range windows {
+		for _, c := range w {
+			if c.Key.Part() != profile.TimeSite {
+				continue
+			}
+			g, s, count := groups[c.Key.Index()], &spreads[c.Key.Index()], float64(c.Count)
+			switch bin := c.Key.Bin(); {
+			case g < 0 || (c.Key.Stack() == profile.TimeWhole) == onCores:
+			case bin == profile.ColdSiteBin || c.Key.Stack() == profile.TimeLost:
+				misses[g][i] += s.certain * count
+			default:
+				misses[g][i] += s.missesAmong(count, a.fit.shares[bin])
+			}
+		}
+	}
+	return misses
 }
 
 // Phase is a sequence of consecutive windows in which the program behaves in the same way.

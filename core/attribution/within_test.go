@@ -14,7 +14,7 @@ import (
 )
 
 // TestWindowsAddUpToTheRun checks that the misses of all windows add up to the misses of the run,
-// for each site, data object and level of random hierarchies. OverTime must return the same misses.
+// for each site, data object and level of random hierarchies. OverTime and GroupsOverTime must return the same misses.
 func TestWindowsAddUpToTheRun(t *testing.T) {
 	windows := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,6 +42,14 @@ func TestWindowsAddUpToTheRun(t *testing.T) {
 		n := len(p.Timeline.Windows)
 		windows += n
 		accesses, misses := r.OverTime(whole)
+		groups, count := make([]int, len(p.Sites.Code)), 1+rng.IntN(3)
+		for s := range groups {
+			groups[s] = rng.IntN(count+1) - 1
+		}
+		grouped := make([][][]float64, len(whole))
+		for i := range whole {
+			grouped[i] = r.GroupsOverTime(&whole[i], groups, count)
+		}
 		type sums struct{ sites, data, coherence []float64 }
 		all := make([]sums, len(whole))
 		for i := range all {
@@ -65,6 +73,17 @@ func TestWindowsAddUpToTheRun(t *testing.T) {
 				}
 				if got, most := misses[i][w], float64(accesses[w]); got > most*(1+1e-9) && whole[i].Level.Misses <= float64(r.Accesses()) {
 					t.Fatalf("window %d, level %d: there are %v misses, but only %v accesses", w, i, got, most)
+				}
+				byGroup := make([]float64, count)
+				for s, m := range levels[i].Sites {
+					if groups[s] >= 0 {
+						byGroup[groups[s]] += m
+					}
+				}
+				for g, want := range byGroup {
+					if !near(grouped[i][g][w], want) {
+						t.Fatalf("window %d, level %d: group %d has %v misses, want %v", w, i, g, grouped[i][g][w], want)
+					}
 				}
 				for s, m := range levels[i].Sites {
 					if here := float64(part.Reuse(attribution.Line, s).Accesses()); m > here*(1+1e-9) {

@@ -1,11 +1,12 @@
 // The timeline: draws what Go hands over where an <sg-timeline> stands: the miss
-// ratio of each level, the cycles of an access, the phases, the marked regions, and the threads, over the run. A range is
+// ratio of each level, the cycles of an access, the phases, the marked regions, the threads, and the
+// functions with the most misses, over the run. A range is
 // brushed with the pointer or the keys; Go hears of it, and says in words what
 // it is.
 "use strict";
 (function () {
   let data = null; // the latest data from Go
-  let onRange = null;
+  let onRange = null, onFunction = null;
   let busy = 0, next = null; // the time at which Go began to process a range, and the range to send next
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
@@ -49,7 +50,8 @@
       this.plot.addEventListener("pointermove", (e) => this.move(e));
       this.plot.addEventListener("pointerup", (e) => this.release(e));
       this.plot.addEventListener("pointercancel", () => { this.held = null; this.draw(); });
-      this.plot.addEventListener("pointerleave", () => { this.hover = null; this.draw(); });
+      this.plot.addEventListener("pointerleave", () => { this.hover = this.over = null; this.draw(); });
+      this.plot.addEventListener("blur", () => { this.over = null; this.draw(); });
       this.plot.addEventListener("dblclick", () => this.choose(0, 0));
       this.plot.addEventListener("keydown", (e) => this.key(e));
     }
@@ -80,7 +82,11 @@
       this.rowHigh = Math.round(em * 1.15);
       const rows = Math.min(data.regions.reduce((n, r) => Math.max(n, r.row + 1), 0), narrow ? 1 : Infinity);
       this.regionsTo = this.bandsTo + (rows && 2 + rows * this.rowHigh);
-      const height = this.regionsTo + (lanes.length ? 2 + lanes.length * lane : 0);
+      const lanesTo = this.regionsTo + (lanes.length ? 2 + lanes.length * lane : 0);
+      this.functions = data.functions.slice(0, narrow ? 2 : Infinity);
+      this.functionsFrom = lanesTo + 2;
+      this.functionHigh = Math.round(em * 1.05);
+      const height = lanesTo + (this.functions.length && 2 + this.functions.length * this.functionHigh);
       this.canvas.width = Math.round(full * ratio);
       this.canvas.height = Math.round(height * ratio);
       this.canvas.style.setProperty("width", full + "px");
@@ -93,7 +99,16 @@
       if (cost) this.cycles(ctx, area + 2, cost, em, font.fontFamily);
       for (const b of data.bands) this.band(ctx, b, this.bandsFrom, band, em, font.fontFamily, 0.22);
       for (const r of data.regions) if (r.row < rows) this.band(ctx, r, this.bandsTo + 2 + r.row * this.rowHigh, this.rowHigh - 1, em, font.fontFamily, 0.1);
-      lanes.forEach((l, i) => this.lane(ctx, l, this.regionsTo + 2 + i * lane, lane - 1, em, font.fontFamily));
+      lanes.forEach((l, i) => this.lane(ctx, l, this.regionsTo + 2 + i * lane, lane - 1, em, font.fontFamily, Math.max(...l.y, 1), "accent"));
+      const most = Math.max(...this.functions.map((f) => Math.max(...f.y)), 1e-9);
+      this.functions.forEach((f, i) => {
+        const y = this.functionsFrom + i * this.functionHigh;
+        this.lane(ctx, f, y, this.functionHigh - 1, em, font.fontFamily, most, "level1");
+        if (f !== this.over) return;
+        ctx.strokeStyle = style("accent");
+        ctx.lineWidth = 1.5;
+        ctx.strokeRect(0.75, y - 0.25, this.width - 1.5, this.functionHigh - 0.5);
+      });
       this.brush(ctx, height, em);
       this.say();
     }
@@ -194,9 +209,22 @@
       return [from, Math.max(Math.ceil(b.to), from + 1)];
     }
 
-    lane(ctx, lane, y, height, em, family) {
-      const most = Math.max(...lane.y, 1);
-      ctx.fillStyle = style("accent");
+    // function returns the function at the pointer.
+    function(e) {
+      const y = e.clientY - this.canvas.getBoundingClientRect().top;
+      return this.functions[Math.floor((y - this.functionsFrom) / this.functionHigh)] || null;
+    }
+
+    // functionText describes the misses of a function in a window, or in the whole run.
+    functionText(f, at) {
+      const [level] = data.levels, sum = f.y.reduce((a, b) => a + b, 0);
+      const text = f.label + ": " + count(sum) + " misses in " + level.label + " in the whole run";
+      return text + (at === null ? "" : ", " + count(f.y[Math.min(Math.floor(at), data.windows - 1)]) + " at the pointer") + ". Click, or press Enter, to see the function in Code.";
+    }
+
+    // lane draws the amounts of a thread or a function. The amount most has the darkest shade.
+    lane(ctx, lane, y, height, em, family, most, color) {
+      ctx.fillStyle = style(color);
       for (let i = 0; i < data.windows; i++) {
         ctx.globalAlpha = lane.y[i] ? 0.15 + 0.6 * lane.y[i] / most : 0.04;
         ctx.fillRect(this.x(i), y, this.x(i + 1) - this.x(i) + 0.3, height);
@@ -239,10 +267,10 @@
     say() {
       const at = this.hover;
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " " + data.sentence +
-        " Arrow keys move the range, with Shift its end; Page Up and Page Down choose a phase" + (data.regions.length ? ", with Shift a marked region" : "") + "; Escape chooses the whole run.");
+        " Arrow keys move the range, with Shift its end; Page Up and Page Down choose a phase" + (data.regions.length ? ", with Shift a marked region" : "") + (this.functions.length ? "; Up and Down choose a function, and Enter shows it in Code" : "") + "; Escape chooses the whole run.");
       this.readout.classList.toggle("idle", at === null || at === undefined);
       if (at === null || at === undefined) { this.readout.textContent = data.sentence; return; }
-      if (this.over) { this.readout.textContent = this.over.text; return; }
+      if (this.over) { this.readout.textContent = this.over.text || this.functionText(this.over, at); return; }
       const i = Math.min(Math.floor(at), data.windows - 1), band = data.bands.find((b) => i >= b.from && i < b.to);
       this.readout.textContent = count((i + data.first) * data.window) + "–" + count(Math.min((i + 1) * data.window, data.references) + data.first * data.window) + " references: " +
         data.levels.map((l) => l.label + " misses " + percent(l.y[i]) + " of accesses").join(", ") + (data.cycles.length ? "; " + cyclesText(data.cycles[i]) + " memory cycles per access" : "") + (band ? "; phase " + band.number + ", mostly " + band.label : "") + ".";
@@ -253,7 +281,7 @@
       this.plot.setPointerCapture(e.pointerId);
       const at = this.window(e), [from, to] = this.range, box = this.canvas.getBoundingClientRect();
       const near = (window) => to > from && Math.abs(this.x(window) - (e.clientX - box.left)) <= 7;
-      this.held = { start: near(from) ? to : near(to) ? from : Math.min(Math.floor(at), data.windows - 1), x: e.clientX, range: null, handle: near(from) || near(to),
+      this.held = { start: near(from) ? to : near(to) ? from : Math.min(Math.floor(at), data.windows - 1), x: e.clientX, range: null, function: this.function(e), handle: near(from) || near(to),
         band: e.clientY - box.top >= this.bandsFrom && e.clientY - box.top < this.bandsTo ? data.bands.find((b) => at >= b.from && at < b.to) : this.region(e) };
       this.hover = null;
       onRange(-1, -1, false); // until the pointer is released, all changes are one step of the history
@@ -264,7 +292,8 @@
       const at = this.window(e), held = this.held;
       if (!held) {
         this.hover = at;
-        this.over = this.region(e);
+        this.over = this.region(e) || this.function(e);
+        this.plot.style.cursor = this.over && this.over.id !== undefined ? "pointer" : "";
         this.hoverX = e.clientX - this.canvas.getBoundingClientRect().left;
         this.draw();
         return;
@@ -283,7 +312,8 @@
       const held = this.held;
       this.held = null;
       if (!held) return;
-      if (held.range) { data.from = held.range[0]; data.to = held.range[1]; send(...held.range); } else if (held.band) this.choose(...this.windowsOf(held.band), true);
+      if (held.range) { data.from = held.range[0]; data.to = held.range[1]; send(...held.range); } else if (held.function) onFunction(held.function.id);
+      else if (held.band) this.choose(...this.windowsOf(held.band), true);
       else if (!held.handle && data.to > data.from) {
         const at = this.window(e);
         if (at < data.from || at > data.to) this.choose(0, 0);
@@ -303,6 +333,17 @@
       let [from, to] = this.range;
       const n = data.windows, by = e.key === "ArrowRight" ? 1 : -1, chosen = to > from;
       switch (e.key) {
+        case "ArrowUp": case "ArrowDown": case "Enter": {
+          const at = this.functions.indexOf(this.over);
+          if (!this.functions.length || e.key === "Enter" && at < 0) return;
+          e.preventDefault();
+          if (e.key === "Enter") { onFunction(this.over.id); return; }
+          this.over = this.functions[Math.min(Math.max(at + (e.key === "ArrowDown" ? 1 : -1), 0), this.functions.length - 1)];
+          this.hover = null;
+          this.draw();
+          document.getElementById("live").textContent = this.readout.textContent = this.functionText(this.over, null);
+          return;
+        }
         case "ArrowLeft": case "ArrowRight":
           if (!chosen) { from = by > 0 ? 0 : n - 1; to = from + 1; }
           else if (e.shiftKey) to = Math.min(Math.max(to + by, from + 1), n);
@@ -339,6 +380,7 @@
 
   window.stackglassTimelines = {
     onRange(f) { onRange = f; },
+    onFunction(f) { onFunction = f; },
     set(d) {
       data = d;
       busy = 0;

@@ -248,3 +248,38 @@ func TestZoom(t *testing.T) {
 	p.clickElement("#curve-reset")
 	p.waitTrue("the whole curve", `!location.hash.includes("zoom=") && `+is(whole))
 }
+
+// TestFunctionLanes checks that the timeline contains the functions with the most misses, and that a
+// function can be opened in the Code view with the mouse and with keys.
+func TestFunctionLanes(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.clickElement("#demo-array-list")
+	p.waitFinished()
+	p.openView("caches", "#caches")
+	p.waitFor("sg-timeline canvas")
+	p.waitTrue("lanes of functions", `document.querySelector("sg-timeline").functions?.length >= 2`)
+	p.takeScreenshots("timeline-functions")
+	p.viewport(1440, 900)
+	point := func(lane int) (x, y float64) {
+		at := eval[struct{ X, Y float64 }](p, fmt.Sprintf(`(() => { const h = document.querySelector("sg-timeline"); h.scrollIntoView({ block: "center" }); const b = h.canvas.getBoundingClientRect(); return { x: b.left + b.width * 0.9, y: b.top + h.functionsFrom + (%d + 0.5) * h.functionHigh }; })()`, lane))
+		return at.X, at.Y
+	}
+	mouse := func(kind input.DispatchMouseEventType, lane int) {
+		x, y := point(lane)
+		callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Button: "left", Buttons: 1, ClickCount: 1})
+	}
+	mouse("mouseMoved", 0)
+	p.waitTrue("the function at the pointer", `document.querySelector("sg-timeline .readout").textContent.startsWith("walk_list: ")`)
+	mouse("mousePressed", 0)
+	mouse("mouseReleased", 0)
+	const selected = `document.querySelector("#code-rows tr[aria-selected] td")?.textContent`
+	p.waitTrue("the selected function", selected+` === "walk_list" && location.hash.includes("view=code&") && location.hash.includes("place=function") && !location.hash.includes("range=")`)
+	p.tabTo("the timeline", `document.activeElement.matches("sg-timeline .plot")`)
+	p.pressKeys(kb.ArrowDown)
+	p.pressKeys(kb.ArrowDown)
+	second := eval[string](p, `document.querySelector("sg-timeline").functions[1].label`)
+	p.waitTrue("the announced function", `document.getElementById("live").textContent.startsWith(`+quoteText(second+": ")+`)`)
+	p.pressKeys(kb.Enter)
+	p.waitTrue("the second function", selected+` === `+quoteText(second))
+}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -58,5 +59,38 @@ func TestSettingsSelectAnalyses(t *testing.T) {
 	}
 	if err := asked.WithDefaults().Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFunctionLanes checks that the timeline shows the functions with the most misses, and that
+// their misses equal the sums over their sites in each window.
+func TestFunctionLanes(t *testing.T) {
+	v := demo(t, "array-list", 0)
+	h, rank := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, LineBytes: 64, Ways: 4}}}, v.Run.Ranker()
+	levels, _, err := rank.Attribute(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := v.Timeline(levels, 0)
+	if len(line.Functions) < 2 || line.Functions[0].Label != "walk_list" {
+		t.Fatalf("functions = %+v, want walk_list and others", line.Functions)
+	}
+	for w := range line.Windows {
+		part, _ := rank.Within(w, w+1)
+		within, _, err := part.Attribute(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range line.Functions {
+			want := 0.
+			for i, misses := range within[0].Sites {
+				if v.Run.FunctionName(v.Profile.Sites.Code[i].Function) == f.Label {
+					want += misses
+				}
+			}
+			if math.Abs(f.Y[w]-want) > 1e-6 {
+				t.Errorf("window %d of %s: %g misses, want %g", w, f.Label, f.Y[w], want)
+			}
+		}
 	}
 }

@@ -62,6 +62,7 @@ type Timeline struct {
 	Levels         []Series  // the share of accesses that miss in each level, by window
 	Bands          []Band
 	Lanes          []Series // accesses of threads, by window
+	Functions      []FunctionLane
 	Regions        []RegionBand
 	From, To       int // the chosen windows; both 0: the whole run
 
@@ -76,6 +77,16 @@ type RegionBand struct {
 	Label    string
 	Text     string // describes the region in words
 }
+
+// FunctionLane contains the misses of a function in the first level, by window.
+type FunctionLane struct {
+	Label string
+	ID    int // of the function in the Code view: see [Code.ID]
+	Y     []float64
+}
+
+// mostFunctions is the maximum number of functions in a timeline.
+const mostFunctions = 5
 
 // mostRegionRows is the maximum number of rows that show regions in a timeline.
 const mostRegionRows = 6
@@ -131,6 +142,7 @@ func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timel
 		}
 		t.Lanes = append(t.Lanes, Series{Label: "thread " + strconv.FormatUint(uint64(v.Profile.Totals.Threads[i]), 10), Y: y})
 	}
+	t.Functions = v.functionLanes(rank, levels)
 	regions, others := v.regionBands()
 	t.Regions = regions
 	t.Summary = Plural(uint64(len(t.Bands)), "phase", "phases") + " in " + Plural(uint64(t.Windows), "window", "windows") + " of " + Count(float64(t.Window)) + " references."
@@ -145,6 +157,31 @@ func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timel
 	}
 	t.Summary += t.doubts
 	return t
+}
+
+// functionLanes returns the functions with the most misses in the first level. There are no lanes if
+// only one function has misses.
+func (v *View) functionLanes(rank *attribution.Ranker, levels []attribution.Attribution) (lanes []FunctionLane) {
+	c, groups := NewCode(v.Run, rank, attribution.Function, levels), make([]int, len(v.Profile.Sites.Code))
+	for site := range groups {
+		groups[site] = -1
+	}
+	for i := range c.rows {
+		if len(lanes) == mostFunctions || c.rows[i].Misses[0] == 0 {
+			break
+		}
+		for _, site := range c.rows[i].Sites {
+			groups[site] = len(lanes)
+		}
+		lanes = append(lanes, FunctionLane{Label: c.Place(i), ID: c.ID(i)})
+	}
+	if len(lanes) < 2 {
+		return nil
+	}
+	for i, y := range rank.GroupsOverTime(&levels[0], groups, len(lanes)) {
+		lanes[i].Y = y
+	}
+	return lanes
 }
 
 // regionBands returns the marked regions in the first rows, and the number of regions in all other

@@ -22,6 +22,10 @@ func (b *browser) Timeline(t *state.Timeline) {
 			}
 			go b.app.BrushRange(from, to, phase)
 		}))
+		script("Timelines").Call("onFunction", web.Function(func(args []js.Value) {
+			id := args[0].Int()
+			go b.app.ShowFunction(id)
+		}))
 		setTimeline(b.timeline)
 	}
 	if !load(first, "timeline", "Timelines", connect) {
@@ -43,8 +47,12 @@ func setTimeline(t *state.Timeline) {
 		r := &t.Regions[i]
 		return map[string]any{"from": r.From, "to": r.To, "row": r.Row, "number": r.Number, "label": r.Label, "text": r.Text}
 	})
+	functions := jsSlice(len(t.Functions), func(i int) any {
+		f := &t.Functions[i]
+		return map[string]any{"label": f.Label, "id": f.ID, "y": floats(f.Y)}
+	})
 	script("Timelines").Call("set", map[string]any{
 		"title": t.Title, "summary": t.Summary, "sentence": t.Sentence, "references": float64(t.References), "window": float64(t.Window),
-		"first": float64(t.First), "windows": t.Windows, "levels": series(t.Levels), "bands": bands, "regions": regions, "cycles": floats(t.Cycles), "lanes": series(t.Lanes), "from": t.From, "to": t.To,
+		"first": float64(t.First), "windows": t.Windows, "levels": series(t.Levels), "bands": bands, "regions": regions, "cycles": floats(t.Cycles), "lanes": series(t.Lanes), "functions": functions, "from": t.From, "to": t.To,
 	})
 }
