@@ -55,9 +55,9 @@ var (
 )
 
 func usage() {
-	fmt.Fprint(flag.CommandLine.Output(), `beam --output FOLDER [options] TRACE.sgt…
+	fmt.Fprint(flag.CommandLine.Output(), `beam --output FOLDER [options] TRACE…
 
-Analyses traces on Apache Beam. TRACE is a name or a pattern in any file system that Beam
+Analyses traces on Apache Beam, in every format that stackglass analyze reads. TRACE is a name or a pattern in any file system that Beam
 supports, such as /data/*.sgt, gs://bucket/run/rank-*.sgt or s3://bucket/x.sgt.
 
 `)

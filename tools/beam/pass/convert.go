@@ -226,7 +226,7 @@ func Conversions(ctx context.Context, traces []string, o *Options) (tasks []Task
 			return nil, 0, err
 		}
 		in.close()
-		if in.isContainer() {
+		if in.isContainer() || o.Sample != "" { // a sample is read from the original file
 			continue
 		}
 		known, err := o.conversion(ctx, in.identity)

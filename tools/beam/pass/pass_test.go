@@ -246,7 +246,7 @@ func TestSameBytes(t *testing.T) {
 
 // A sample has the same profile as in the command. It is not divided.
 func TestSample(t *testing.T) {
-	content := map[string][]byte{"a.sgt": container(t, 1, 50_000), "threads.sgt": containerOf(t, 4, 50_000, 4)}
+	content := map[string][]byte{"a.sgt": container(t, 1, 50_000), "threads.sgt": containerOf(t, 4, 50_000, 4), "a.lackey": lackeyThreads(0)}
 	_, names := folder(t, content)
 	for _, text := range []string{"space=0.1", "lines=128", "time=100", "onoff=1000/5000"} {
 		o := options(t)

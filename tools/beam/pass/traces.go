@@ -222,6 +222,10 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	} else {
 		sum := sha256.Sum256([]byte(o.key() + "\x00" + o.partKey() + "\x00" + in.identity))
 		t.identity = hex.EncodeToString(sum[:16])
+		if o.Sample != "" { // samples are not divided
+			t.plan, err = t.undivided(o)
+			return t, err
+		}
 		made, err := o.conversion(ctx, in.identity)
 		if err != nil {
 			return nil, err
