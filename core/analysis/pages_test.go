@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	_ "github.com/stackglass/stackglass/core/analysis/pages" // makes the analysis
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/tracetest"

@@ -8,6 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/footprint"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/nests"
+	"github.com/stackglass/stackglass/core/analysis/pages"
 	"github.com/stackglass/stackglass/core/analysis/regions"
 	"github.com/stackglass/stackglass/core/analysis/sharing"
 	"github.com/stackglass/stackglass/core/analysis/sites"
@@ -177,12 +178,7 @@ func registrations() []registration {
 		},
 		{
 			tag: Pages, name: "pages", byLine: true, inSample: func(Sampling) bool { return false },
-			make: func(m *maker) Analysis {
-				if contract.NewPages == nil {
-					return nil
-				}
-				return contract.NewPages(m.spec.Mergeable)
-			},
+			make: func(m *maker) Analysis { return pages.New(m.spec.Mergeable) },
 		},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	_ "github.com/stackglass/stackglass/core/analysis/pages" // makes the analysis
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"

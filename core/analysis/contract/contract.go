@@ -26,11 +26,6 @@ var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 	panic("contract: a program that analyses data structures must import core/analysis/structures")
 }
 
-// NewPages returns an analysis of pages. Package pages sets NewPages. Runs of programs that do not
-// import package pages have no pages, so that the page does not have to load the package on the
-// first visit.
-var NewPages func(mergeable bool) Analysis
-
 // NewPrologue returns the prologue of a run that skips references. Package prologue sets NewPrologue.
 // In programs without this package, NewPrologue is nil, and runs cannot skip references.
 var NewPrologue func(analyses []Analysis, program func() *trace.Program) Prologue

@@ -13,8 +13,6 @@
 //
 // Each thread has its own stacks, because each core has its own TLBs, and stores do not invalidate
 // the entries of a TLB.
-//
-// Programs that analyse pages must import the package: see [contract.NewPages].
 package pages
 
 import (
@@ -78,10 +76,6 @@ var (
 	_ contract.Analysis      = (*Analysis)(nil)
 	_ contract.PieceConsumer = (*Analysis)(nil)
 )
-
-func init() {
-	contract.NewPages = func(mergeable bool) contract.Analysis { return New(mergeable) }
-}
 
 // New returns an analysis. The parameter mergeable means that the result can be appended to an
 // earlier segment.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	_ "github.com/stackglass/stackglass/core/analysis/pages"      // registers the analysis of pages
 	_ "github.com/stackglass/stackglass/core/analysis/prologue"   // allows analyses to skip references
 	_ "github.com/stackglass/stackglass/core/analysis/structures" // registers the analysis of data structures
 	"github.com/stackglass/stackglass/core/answers"

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	_ "github.com/stackglass/stackglass/core/analysis/pages"    // makes the analysis
 	_ "github.com/stackglass/stackglass/core/analysis/prologue" // allows analyses to skip references
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
