@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stackglass/stackglass/core/ask"
@@ -656,12 +657,22 @@ func TestCompletionAndVersion(t *testing.T) {
 	}
 }
 
+// TestUnlistedVerb checks that the help lists a verb that is in no group.
+func TestUnlistedVerb(t *testing.T) {
+	root := (&app{}).root()
+	root.AddCommand(&cobra.Command{Use: "banks", Short: "print the banks", Run: func(*cobra.Command, []string) {}})
+	_, other, found := strings.Cut(verbList(root, usualWidth), "\nOther:\n")
+	if !found || !strings.Contains(other, "  banks          print the banks\n") {
+		t.Errorf("the help does not list the verb in the last group: %q", other)
+	}
+}
+
 // TestManualPageIsComplete checks that the roff manual page lists every verb and every option, and
 // that the man program reads it without a warning.
 func TestManualPageIsComplete(t *testing.T) {
 	page := stackglass("man").stdout
 	root := (&app{}).root()
-	for _, g := range verbGroups {
+	for _, g := range groupsOf(root) {
 		for _, name := range g.verbs {
 			if !strings.Contains(page, "\n.SS \""+escapeRoff(name)+"\"\n") {
 				t.Errorf("the manual page does not contain the verb %s", name)

@@ -14,11 +14,15 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// verbGroups lists the verbs by purpose, in the order in which the help lists them.
-var verbGroups = []struct {
+// verbGroup is a group of verbs with a common purpose.
+type verbGroup struct {
 	title string
 	verbs []string
-}{
+}
+
+// verbGroups lists the verbs by purpose, in the order in which the help lists them. The last group
+// also contains the verbs that are not listed here.
+var verbGroups = []verbGroup{
 	{"Record", []string{"cc", "trace"}},
 	{"Analyse", []string{"diagnose", "analyze", "compare", "locality"}},
 	{"Caches", []string{"what-if", "simulate", "validate"}},
@@ -48,6 +52,20 @@ func (a *app) terminalWidth() int {
 		}
 	}
 	return 0
+}
+
+// groupsOf returns the groups of the program's verbs.
+func groupsOf(root *cobra.Command) []verbGroup {
+	groups := slices.Clone(verbGroups)
+	last := &groups[len(groups)-1]
+	last.verbs = slices.Clone(last.verbs)
+	for _, verb := range root.Commands() {
+		listed := func(g verbGroup) bool { return slices.Contains(g.verbs, verb.Name()) }
+		if !verb.Hidden && !slices.ContainsFunc(groups, listed) {
+			last.verbs = append(last.verbs, verb.Name())
+		}
+	}
+	return groups
 }
 
 // printHelp prints the help of the program or of a verb.
@@ -87,7 +105,7 @@ func (a *app) printHelp(cmd *cobra.Command, _ []string) {
 // verbList returns a list of the verbs in groups, and a list of the pages of the manual.
 func verbList(root *cobra.Command, width int) string {
 	var out strings.Builder
-	for _, g := range verbGroups {
+	for _, g := range groupsOf(root) {
 		out.WriteString("\n" + g.title + ":\n")
 		for _, name := range g.verbs {
 			verb, _, err := root.Find([]string{name})

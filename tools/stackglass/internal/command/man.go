@@ -30,7 +30,7 @@ func manPage(root *cobra.Command) string {
 	out.WriteString(".B stackglass\n.I VERB\n[\\fIFILE\\fR] [\\fIOPTIONS\\fR]\n")
 	out.writeMacro("SH", "DESCRIPTION")
 	out.writeText(root.Long)
-	for _, g := range verbGroups {
+	for _, g := range groupsOf(root) {
 		out.writeMacro("SH", strings.ToUpper(g.title))
 		for _, name := range g.verbs {
 			if verb, _, err := root.Find([]string{name}); err == nil && verb != root {
