@@ -210,7 +210,7 @@ func (c *Coder) Text(v *string) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Bytes codes bytes like a string. When Bytes decodes, *v aliases the decoder's data.
+// Bytes codes a byte slice in the same format as a string. When Bytes decodes, *v aliases the decoder's data.
 func (c *Coder) Bytes(v *[]byte) {
 	if c.In != nil {
 		*v = c.In.Bytes()

@@ -38,7 +38,7 @@ const (
 //     known), but at least twice the latency of the last cache;
 //   - the geometric mean of the neighbouring latencies.
 //
-// A hierarchy without levels does not change.
+// A hierarchy without levels is left unchanged.
 func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.Hierarchy, []hierarchy.Warning) {
 	n := len(h.Levels)
 	if n == 0 {

@@ -19,16 +19,16 @@ func TestAdviceForAtomicOperations(t *testing.T) {
 		atomic, next []trace.Instr
 		want         string
 	}{
-		"a ticket that the same block compares":     {[]trace.Instr{add, {Opcode: "icmp", Type: "i64", Uses: []int32{0}}}, nil, takeMore},
-		"a ticket that the next block compares":     {[]trace.Instr{add}, []trace.Instr{compare, decide}, takeMore},
-		"a sum next to a counter of the same type":  {[]trace.Instr{add}, count, takeOrKeep},
-		"a sum next to a counter of another type":   {[]trace.Instr{add}, narrow, keepCopies},
-		"a sum whose result is not used":            {[]trace.Instr{add}, []trace.Instr{{Opcode: "br"}}, keepCopies},
-		"a result that code at -O0 stores":          {[]trace.Instr{add, {Opcode: "store", Type: "i64", Uses: []int32{0, -1}}}, nil, takeOrKeep},
-		"an address that may use the result":        {[]trace.Instr{add}, []trace.Instr{{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, -1}}}, takeOrKeep},
-		"a loop that exchanges until it succeeds":   {[]trace.Instr{{Opcode: "cmpxchg", Type: "i64", Site: 1}}, nil, takeOrKeep},
-		"an atomic store, which returns no result":  {[]trace.Instr{{Opcode: "store", Type: "i64", Uses: []int32{-1, -1}, Site: 1}}, nil, keepCopies},
-		"a result that only another function reads": {[]trace.Instr{add}, []trace.Instr{{Opcode: "ret", Type: "i64", Uses: []int32{-1}}}, takeMore},
+		"a ticket that the same block compares":                        {[]trace.Instr{add, {Opcode: "icmp", Type: "i64", Uses: []int32{0}}}, nil, takeMore},
+		"a ticket that the next block compares":                        {[]trace.Instr{add}, []trace.Instr{compare, decide}, takeMore},
+		"a sum next to a counter of the same type":                     {[]trace.Instr{add}, count, takeOrKeep},
+		"a sum next to a counter of another type":                      {[]trace.Instr{add}, narrow, keepCopies},
+		"a sum whose result is not used":                               {[]trace.Instr{add}, []trace.Instr{{Opcode: "br"}}, keepCopies},
+		"a result that code at -O0 stores":                             {[]trace.Instr{add, {Opcode: "store", Type: "i64", Uses: []int32{0, -1}}}, nil, takeOrKeep},
+		"an address that may use the result":                           {[]trace.Instr{add}, []trace.Instr{{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, -1}}}, takeOrKeep},
+		"a loop that repeats a compare-and-exchange until it succeeds": {[]trace.Instr{{Opcode: "cmpxchg", Type: "i64", Site: 1}}, nil, takeOrKeep},
+		"an atomic store, which returns no result":                     {[]trace.Instr{{Opcode: "store", Type: "i64", Uses: []int32{-1, -1}, Site: 1}}, nil, keepCopies},
+		"a result that only another function reads":                    {[]trace.Instr{add}, []trace.Instr{{Opcode: "ret", Type: "i64", Uses: []int32{-1}}}, takeMore},
 	} {
 		program := &trace.Program{
 			Functions: []trace.Function{{}},

@@ -541,8 +541,9 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 
 // followedShare returns the share of a site's new addresses that were loaded in earlier iterations,
 // such as the addresses of all elements of a list except the first. It returns 0 if this share is
-// less than half, as in a hash table with short chains. The pipeline model recognises loads of
-// later addresses only in loops of one block whose variables are in registers.
+// less than half, as in a hash table with short chains. The pipeline model recognises loads
+// that supply the addresses of later accesses only in loops of one block that keep their variables
+// in registers.
 func (c *costs) followedShare(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0

@@ -30,7 +30,7 @@
 //     only a range, and the finding states that no change was tried.
 //  5. A trace without code has no source locations. The misses of the whole run are then divided
 //     into conflict, capacity and cold misses (whole.go).
-//  6. A loop that does not wait for memory may wait for its own operations: a chain of results from
+//  6. A loop that does not wait for memory may wait for its own operations: a dependency chain from
 //     iteration to iteration (compute.go).
 //
 // Each cycle that could be saved belongs to only one finding. MODELS §13.5 describes the model of
@@ -178,7 +178,7 @@ type run struct {
 	taken         map[*place]float64 // share of a location's waits that findings include, 0 to 1
 	tried         map[*place]bool    // changes of the loops around a location were tried
 	untried       []func()           // functions that add findings at locations without other findings
-	moved         []record           // arrays for which a finding changes the layout
+	moved         []record           // arrays whose layout a finding changes
 	searched      map[string]bool    // functions with dependent loads for which reordering the elements saves nothing
 	swept         map[*place]uint64  // number of runs of the loops around a location
 	fused         map[*place]int     // the finding that fuses the loops around a location with other loops

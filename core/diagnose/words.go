@@ -30,7 +30,7 @@ func (d *Diagnosis) Verdict() string {
 }
 
 // changes returns a clause about the total saving of the changes of all findings. Changes that
-// could not be tried are counted separately, because only a range of their saving is known.
+// could not be tried are counted separately, because only a range is known for their savings.
 func (d *Diagnosis) changes() string {
 	tried, untried := 0, 0
 	saved, least, most := 0.0, 0.0, 0.0

@@ -66,10 +66,10 @@
 // a loop with such a trip count is a separate node. An inner loop may have a trip count of 0 if the
 // body also contains leaves. However, iterations before the first execution of the inner loop have
 // a different shape. The bodies of loops are at most as long as the window. Bodies of one or two
-// nodes are found wherever they repeat. To find a longer body, the Folder compares the last three
-// shapes of the list with earlier positions, but remembers only the four most recent positions of
-// each sequence of three shapes. The body is found only if the previous iteration ends at one of
-// these four positions. Without sites and PCs, no reference is wild, few records compress, and the
+// nodes are found wherever they repeat. To find a longer body, the Folder searches for earlier
+// occurrences of the last three shapes of the list. It remembers only the four most recent
+// occurrences of each sequence of three shapes. The body is found only if the previous iteration
+// ends at one of these four occurrences. Without sites and PCs, no reference is wild, few records compress, and the
 // detected loops differ from the loops of the program. Package sgl therefore assigns sites to
 // records without sites before it compresses them.
 package loops

@@ -354,7 +354,7 @@ func (p *tab) waitPaused() {
 
 // waitFinished waits until the run ends and the page shows its result, and returns the result's
 // digest. The method cannot distinguish a new result from a result that the page already shows.
-// Before it calls waitFinished, a test must therefore leave the previous result, or wait until the
+// Before calling waitFinished, a test must therefore navigate away from the previous result, or wait until the
 // title changes.
 func (p *tab) waitFinished() string {
 	p.t.Helper()

@@ -84,7 +84,7 @@ func power(at []int64, powers []int) float64 {
 	return v
 }
 
-// String formats the law with the given names of the parameters.
+// String formats the law with the given parameter names.
 func (l *Law) String(names []string) string {
 	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 	switch l.Kind {

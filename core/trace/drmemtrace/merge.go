@@ -47,7 +47,7 @@ func CheckPart(name string, r *bufio.Reader) error {
 		return err
 	}
 	if reason, ok := Recognise(head); !ok {
-		return errors.New(name + ": not a DynamoRIO trace, unlike the other files of the folder (" + reason +
+		return errors.New(name + ": not a DynamoRIO trace, unlike the other files in the folder (" + reason +
 			"); move this file to another folder, or open one file instead of the folder")
 	}
 	return nil
