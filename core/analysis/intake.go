@@ -160,9 +160,8 @@ func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) error 
 		return nil
 	}
 	room := in.remaining(analysed)
-	lo, hi, references := 0, b.Len(), uint64(b.Len())
+	lo, hi, references := 0, 0, uint64(0)
 	if mixed {
-		hi, references = 0, 0
 		for hi < b.Len() && references < room {
 			before := references
 			if hi++; b.Kind[hi-1].IsReference() {
@@ -173,7 +172,7 @@ func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) error 
 			}
 		}
 	} else {
-		references = min(references, room)
+		references = min(uint64(b.Len()), room)
 		lo, hi = int(min(in.toSkip, references)), int(references)
 	}
 	if in.toSkip > 0 && in.prologue != nil {

@@ -14,7 +14,7 @@ import (
 // pageReferences returns random references of two threads, including fetches, references to several
 // pages, and a reference that the framework divides into pieces.
 func pageReferences(rng *rand.Rand, n int) *trace.Batch {
-	whole := &trace.Batch{}
+	whole := &trace.Batch{Thread: []uint32{}}
 	spread := uint(14 + rng.IntN(20))
 	for i := range n {
 		kind, bytes, addr := trace.Kind(rng.IntN(3)), uint32(8), uint64(i)*64
@@ -35,6 +35,9 @@ func pageReferences(rng *rand.Rand, n int) *trace.Batch {
 		if i == n/2 {
 			kind, bytes = trace.RangeRead, 9<<20
 		}
+		if i == n/3 {
+			addr, bytes = 1<<64-4, 8 // extends beyond the end of the address space
+		}
 		whole.Append(kind, addr, bytes, uint32(rng.IntN(2)*rng.IntN(2)), 0)
 	}
 	return whole
@@ -48,7 +51,8 @@ func naivePages(b *trace.Batch) (found []profile.Pages) {
 			if !trace.DataKinds.Has(b.Kind[i]) {
 				continue
 			}
-			for page := addr / size; page <= (addr+uint64(max(b.Bytes[i], 1))-1)/size; page++ {
+			last := max(addr, addr+uint64(max(b.Bytes[i], 1))-1)
+			for page := addr / size; page <= last/size; page++ {
 				list := lists[threadAt(b, i)]
 				f.Accesses++
 				d := slices.Index(list, page)
@@ -136,6 +140,20 @@ func TestPagesOfEarlierVersionsAreUnknown(t *testing.T) {
 		joined, err := analysis.Append(spec, list...)
 		if err != nil || joined.Pages != nil {
 			t.Errorf("part %d has no pages: the joined profile has pages for %d sizes, error %v; want none", i, len(joined.Pages), err)
+		}
+	}
+}
+
+// A run of more than profile.MaxThreads threads has no pages.
+func TestPagesOfManyThreads(t *testing.T) {
+	for _, threads := range []uint32{profile.MaxThreads, profile.MaxThreads + 1} {
+		whole := &trace.Batch{Thread: []uint32{}}
+		for i := range 4 * threads {
+			whole.Append(trace.Load, uint64(i%5)<<12, 8, i%threads, 0)
+		}
+		p := run(t, analysis.Spec{}, tracetest.NewReader(whole, 30))
+		if known := p.Pages != nil; known != (threads <= profile.MaxThreads) {
+			t.Errorf("%d threads: the profile has pages for %d sizes", threads, len(p.Pages))
 		}
 	}
 }

@@ -17,6 +17,9 @@ func (a *Asker) Translate(h Hierarchy) (Prediction, error) {
 	found := a.p.PagesAt(page)
 	bad := &trace.OptionError{Option: "pages", Got: FormatSize(page)}
 	switch {
+	case len(a.p.Pages) == 0 && len(a.p.Totals.Threads) > profile.MaxThreads:
+		bad.Want = "a run of at most 64 threads"
+		return Prediction{}, bad
 	case len(a.p.Pages) == 0:
 		bad.Want = "a profile that contains stack distances of pages; analyse the whole trace again, without a sample"
 		return Prediction{}, bad

@@ -42,7 +42,9 @@ const (
 // Analysis computes the stack distances of data pages. Use [New] to create one.
 type Analysis struct {
 	mergeable bool
-	unknown   bool // the run continues a run of an earlier version, which did not count pages
+	// whether the result is omitted, because the run continues a run of an earlier version, which did
+	// not count pages, or has more than profile.MaxThreads threads
+	unknown bool
 	found     [sizes]profile.Pages
 	threads   map[uint32]*stacks
 }
@@ -98,9 +100,16 @@ func newStacks() *stacks {
 	return t
 }
 
+// of returns the stacks of a thread. It returns nil, and omits the result of the analysis, if there
+// are too many threads.
 func (a *Analysis) of(thread uint32) *stacks {
 	t := a.threads[thread]
 	if t == nil {
+		if len(a.threads) == profile.MaxThreads {
+			a.unknown = true
+			clear(a.threads)
+			return nil
+		}
 		t = newStacks()
 		a.threads[thread] = t
 	}
@@ -122,7 +131,11 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 			for hi = lo + 1; hi < b.Len() && b.Thread[hi] == thread; hi++ {
 			}
 		}
-		a.of(thread).consume(a, b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi])
+		t := a.of(thread)
+		if t == nil {
+			return nil
+		}
+		t.consume(a, b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi])
 		lo = hi
 	}
 	return nil
@@ -155,9 +168,13 @@ func (t *stacks) consume(a *Analysis, addrs []trace.Addr, bytes []uint32, kinds 
 	}
 }
 
-// touchOthers accesses all pages of a reference except the first.
+// touchOthers accesses all pages of a reference except the first. A reference that extends beyond
+// the end of the address space accesses only its first page.
 func (t *stacks) touchOthers(a *Analysis, addr trace.Addr, bytes uint64) {
 	last := addr + bytes - 1
+	if last < addr {
+		return
+	}
 	for page := addr>>baseShift + 1; page <= last>>baseShift; page++ {
 		s := &t.slots[page*hash>>(64-slotBits)]
 		if s.page != page {
@@ -182,6 +199,9 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 	addr := b.Addr[0] + from
 	t := a.of(thread)
+	if t == nil {
+		return
+	}
 	t.consume(a, []trace.Addr{addr}, []uint32{uint32(end - from)}, b.Kind[:1])
 	for i, size := range profile.PageSizes {
 		if from > 0 && addr%size != 0 {
@@ -328,6 +348,9 @@ func (a *Analysis) code(c *codec.Coder) {
 	codec.Slice(c, &threads, 1+2*sizes, func(thread *uint32) {
 		c.U32(thread)
 		t := a.of(*thread)
+		if t == nil {
+			t = newStacks() // the state is damaged: see Restore
+		}
 		for i := range t.bySize {
 			list := t.bySize[i].Stack()
 			c.Stack(&list)
@@ -366,7 +389,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	r := codec.Reader(p.Segment.Pages)
 	a.code(r)
-	if r.Failed() || r.More() {
+	if r.Failed() || r.More() || a.unknown {
 		return errState
 	}
 	a.addCounts(p)
@@ -394,6 +417,9 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	a.addCounts(next)
 	for _, thread := range slices.Sorted(maps.Keys(segment.threads)) {
 		t, of := a.of(thread), segment.threads[thread]
+		if t == nil {
+			return nil
+		}
 		t.finish(a)
 		for i := range t.bySize {
 			touches := of.touches[i]
