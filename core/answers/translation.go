@@ -11,16 +11,18 @@ import (
 
 // Translation returns two tables about the TLBs of a hierarchy: the hits and misses of each TLB for
 // the hierarchy's page size, and the page walks for each page size. Without TLBs, there are no
-// tables. If the misses cannot be predicted, the warning contains the reason.
-func Translation(a *hierarchy.Asker, h hierarchy.Hierarchy) (tables []report.Table, warning hierarchy.Warning) {
+// tables. The warnings contain the reasons why misses cannot be predicted, and the caveats of the
+// predictions.
+func Translation(a *hierarchy.Asker, h hierarchy.Hierarchy) (tables []report.Table, warnings []hierarchy.Warning) {
 	if len(h.TLBs) == 0 {
-		return nil, ""
+		return nil, nil
 	}
 	chosen, err := a.Translate(h)
 	if err != nil {
-		return nil, "the misses of the TLBs are not predicted: a prediction needs " + needOf(err)
+		return nil, []hierarchy.Warning{"the misses of the TLBs are not predicted: a prediction needs " + needOf(err)}
 	}
-	tlbs := report.Table{Key: "tlbs", Title: "Address translation", Columns: report.Columns(
+	warnings = h.TranslationDoubts()
+	tlbs := report.Table{Key: "tlbs", Title: "Address translation of data", Columns: report.Columns(
 		"name=TLB", "entries", "ways", "page_bytes=page", "accesses", "hits", "misses", "miss_ratio=miss ratio", "method")}
 	exact := true
 	for _, l := range chosen.Levels {
@@ -36,6 +38,9 @@ func Translation(a *hierarchy.Asker, h hierarchy.Hierarchy) (tables []report.Tab
 		p, err := a.Translate(of)
 		if err != nil || len(p.Levels) == 0 {
 			walks.Add(report.Bytes(page), report.None(), report.None(), report.None())
+			if err != nil {
+				warnings = append(warnings, hierarchy.Warning("the page walks for pages of "+hierarchy.FormatSize(page)+" are not predicted: a prediction needs ")+needOf(err))
+			}
 			continue
 		}
 		saved := report.None()
@@ -44,7 +49,7 @@ func Translation(a *hierarchy.Asker, h hierarchy.Hierarchy) (tables []report.Tab
 		}
 		walks.Add(report.Bytes(page), numberCell(p.MemoryAccesses, exactTo(&p, len(p.Levels))), cellIfKnown(p.PerKiloReference(p.MemoryAccesses), p.References > 0), saved)
 	}
-	return []report.Table{tlbs, walks}, ""
+	return []report.Table{tlbs, walks}, warnings
 }
 
 // needOf returns what a prediction of TLB misses needs.

@@ -156,6 +156,9 @@ func (r *Run) whatIfWithin(q Question, d *report.Document) error {
 	d.Input = append(r.Facts(0), d.Input...)
 	d.Tables = answers.Predicted(q.Machine, p)
 	d.Warnings = append(r.Told(doubts), rangeEstimates(levels)...)
+	if len(q.Machine.TLBs) > 0 {
+		d.Warnings = append(d.Warnings, "the misses of the TLBs are not predicted for a part of the run; to predict them, analyse only this part with stackglass analyze --range")
+	}
 	return nil
 }
 

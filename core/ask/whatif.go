@@ -16,7 +16,7 @@ import (
 
 // Translation returns the tables about the TLBs of a hierarchy. Package program sets Translation to
 // [answers.Translation], so that the page does not have to load the function on the first visit.
-var Translation func(a *hierarchy.Asker, h hierarchy.Hierarchy) ([]report.Table, hierarchy.Warning)
+var Translation func(a *hierarchy.Asker, h hierarchy.Hierarchy) ([]report.Table, []hierarchy.Warning)
 
 // The verb what-if predicts the hits and misses of a cache hierarchy.
 var _ = Add(&Verb{
@@ -76,10 +76,8 @@ var _ = Add(&Verb{
 			}
 		}
 		if Translation != nil {
-			tables, doubt := Translation(r.Asker(), h)
-			if d.Tables = append(d.Tables, tables...); doubt != "" {
-				doubts = append(doubts, doubt)
-			}
+			tables, more := Translation(r.Asker(), h)
+			d.Tables, doubts = append(d.Tables, tables...), append(doubts, more...)
 		}
 		d.Warnings = r.Told(doubts)
 		if !q.Given("against") {

@@ -40,3 +40,16 @@ func (a *Asker) Translate(h Hierarchy) (Prediction, error) {
 	out, _, err := asker.Predict(t, nil)
 	return out.Prediction, err
 }
+
+// TranslationDoubts returns the caveats of a prediction of h's TLBs.
+func (h Hierarchy) TranslationDoubts() (warnings []Warning) {
+	for _, c := range h.Translation().Levels {
+		if text := policyCaveat(c, false); text != "" {
+			warnings = append(warnings, Warning(c.Name+text))
+		}
+		if c.SharedBy > 1 {
+			warnings = append(warnings, Warning(c.Name+": cores share this TLB, but the prediction gives each thread a TLB of its own"))
+		}
+	}
+	return warnings
+}

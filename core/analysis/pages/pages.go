@@ -45,8 +45,8 @@ type Analysis struct {
 	// whether the result is omitted, because the run continues a run of an earlier version, which did
 	// not count pages, or has more than profile.MaxThreads threads
 	unknown bool
-	found     [sizes]profile.Pages
-	threads   map[uint32]*stacks
+	found   [sizes]profile.Pages
+	threads map[uint32]*stacks
 }
 
 // stacks contains the pages of one thread.

@@ -186,6 +186,9 @@ func (a *app) analyzeAndKeep(r *readOptions, name, path string, lineBytes []uint
 	if err != nil {
 		return nil, err
 	}
+	if part := r.cmd.Flags().Lookup("range"); part != nil && part.Changed && l.Profile.Totals.AllReferences() == 0 && l.Profile.Totals.Unselected == 0 {
+		return nil, usagef("--range ", part.Value.String(), ": the part begins after the last reference of ", l.name)
+	}
 	notes, err := symbolize(l.Profile, named)
 	if err != nil {
 		return l, err

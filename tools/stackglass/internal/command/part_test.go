@@ -1,6 +1,7 @@
 package command
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -35,4 +36,8 @@ func TestAnalyzeRange(t *testing.T) {
 	expectExit(t, stackglass(words("analyze demo:ring --range 2..1")...), exitUsage, "range", "want the beginning and the end")
 	expectExit(t, stackglass(words("analyze a.sgp --range 1..2")...), exitUsage, "--range applies only when a trace is read")
 	expectExit(t, stackglass(words("analyze demo:ring --range 99.9999%..")...), exitUsage, "the part begins after the last reference")
+	expectExit(t, stackglass(words("analyze demo:ring --range 900000000..900000001 -o past.sgp")...), exitUsage, "the part begins after the last reference of demo:ring")
+	if _, err := os.Stat("past.sgp"); err == nil {
+		t.Error("a part without references was written to a profile")
+	}
 }
