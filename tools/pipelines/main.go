@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -81,7 +82,8 @@ func host() string {
 // processor is newer: Sapphire Rapids is Intel's first processor with matrix tiles (AMX). Emerald
 // Rapids has the same core.
 func hostOf(name, cpuinfo string) string {
-	if strings.Contains(cpuinfo, "GenuineIntel") && strings.Contains(cpuinfo, " amx_tile ") && !strings.HasPrefix(name, "graniterapids") {
+	older := slices.Contains([]string{"icelake-client", "icelake-server", "rocketlake", "tigerlake", "emeraldrapids"}, name)
+	if older && strings.Contains(cpuinfo, "GenuineIntel") && strings.Contains(cpuinfo, " amx_tile ") {
 		return "sapphirerapids"
 	}
 	return name

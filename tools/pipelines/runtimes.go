@@ -56,7 +56,7 @@ const (
 	mispredicted4M = mispredictions + "; and address translation, because pages of 2 MiB save 20 % of the time"
 	scatteredLines = "probably the write-back of a modified line for each scattered line that a store fetches; not address translation, because pages of 2 MiB save less than 5 % of the time"
 	shared         = "probably other users of the last-level cache; not address translation, because pages of 2 MiB save less than 3 % of the time"
-	beyondL3       = "most lines come from memory, because other users share the last-level cache; address translation adds to this: pages of 2 MiB save 21 % of the time"
+	beyondL3       = "probably most lines come from memory, because other users share the last-level cache; address translation adds to this: pages of 2 MiB save 21 % of the time"
 	differs        = "not explained; on another processor with the same core, the kernel took 1,760 cycles, so the error was −20.5 %"
 	sameLowBits    = "probably loads that wait for stores to addresses with the same low bits"
 )
