@@ -344,7 +344,7 @@ func (a *App) giveUp(problem string) {
 
 // present shows a result. The caller holds the lock.
 func (a *App) present(r *Result) {
-	a.result = r
+	a.result, a.code.site = r, 0
 	if a.models.of != nil && a.models.of != r.Profile {
 		a.endModels() // the program that runs the models has loaded a different profile
 	}

@@ -42,8 +42,12 @@ type codeState struct {
 
 	instructions verbAnswer          // the LLVM IR instructions of the selected line
 	listed       *state.Instructions // the instructions in view
-	site         int                 // the site of the instruction that the user selected
+	// the site of the instruction that the user selected, plus 1; 0: none
+	site int
 }
+
+// pickedSite returns the site of the instruction that the user selected; -1 if there is none.
+func (c *codeState) pickedSite() int { return c.site - 1 }
 
 // codeView returns the Code view of the result in view; nil if there are no sites. It is recomputed
 // when its inputs change.
@@ -163,7 +167,7 @@ func (c *CodeView) Draw() {
 			}
 		})
 		if c.listed() {
-			a.grid(v.InstructionsGrid(a.code.listed, place, a.code.site))
+			a.grid(v.InstructionsGrid(a.code.listed, place, a.code.pickedSite()))
 		}
 	}
 	if f, line := a.source(); f != nil {
@@ -365,7 +369,7 @@ func (a *App) pickInstruction(row int) {
 		a.Port.Announce("This row accesses no memory. Select a load or a store to see its source line.")
 		return
 	}
-	a.code.site = site
+	a.code.site = site + 1
 	a.selectRow(a.Screen, place)
 }
 

@@ -323,8 +323,11 @@ func (d *desk) checkInstructions(t *testing.T) {
 		t.Errorf("%d instructions are marked, and row %d is selected, want at least 2 and a marked row", marked, g.Selected)
 	}
 
-	// Another instruction of the same line keeps the line selected.
-	other := -1
+	// Another instruction of the same line keeps the line selected. Site 0 is not selected before.
+	if site := d.app.code.pickedSite(); site >= 0 {
+		t.Errorf("site %d is selected, although the user has not selected an instruction", site)
+	}
+	first, other := g.Selected, -1
 	for i := range g.Rows {
 		if g.Mark(i) == "line" && i != g.Selected {
 			other = i
@@ -346,4 +349,13 @@ func (d *desk) checkInstructions(t *testing.T) {
 	d.act(func() { d.app.SumCodeBy(attribution.Line) })
 	d.app.PickRow("code", 0)
 	d.await(func() bool { return d.app.table("instructions") != nil })
+
+	// Opening an analysis forgets the selected instruction.
+	hash := d.hash
+	d.act(func() { d.app.result = nil }) // as while a different analysis is opened
+	d.app.Navigate("#" + hash)
+	d.await(func() bool { return d.app.table("instructions") != nil && d.app.loopsCounted() })
+	if is := d.grids["instructions"].Selected; is != first {
+		t.Errorf("after the analysis was opened again, instruction %d is selected, want %d", is, first)
+	}
 }
