@@ -81,14 +81,15 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 	return spec, nil
 }
 
-// demoKey returns the key of the analysis of a demo, or of a part of any run.
+// demoKey returns the key of the analysis of a demo, or of a part of any run. It ends in a hash of
+// the settings, except for a demo with the default settings.
 func (a *App) demoKey(item Item, spec analysis.Spec) string {
-	if item.part.of != "" {
-		return item.part.key()
-	}
 	key := demoPrefix + item.Demo
-	usual, err := a.spec(Item{Demo: item.Demo}, state.Settings{})
-	if text := state.SpecKey(spec); err != nil || text != state.SpecKey(usual) {
+	if item.part.of != "" {
+		key = item.part.key()
+	}
+	usual, err := a.spec(Item{Demo: item.Demo, part: item.part}, state.Settings{})
+	if text := state.SpecKey(spec); item.Demo == "" || err != nil || text != state.SpecKey(usual) {
 		h := fnv.New64a()
 		h.Write([]byte(text))
 		key += "-" + strconv.FormatUint(h.Sum64(), 16)

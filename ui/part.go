@@ -88,13 +88,20 @@ func (a *App) AnalysePart() {
 		return
 	}
 	p := a.chosenPart()
-	if e := a.keptEntry(p.key()); e.State == profile.EntryComplete {
-		a.Follow(a.sameView(e.Key))
-		return
-	}
 	item, known := a.items[a.result.Key]
-	if item.part = p; known {
-		a.repeat(item)
+	if item.part, item.again = p, true; known {
+		item = a.withThreads(item)
+	} else if d := a.demoOfKey(p.of); d != nil {
+		item.Demo = d.Name
+	}
+	if spec, err := a.spec(item, a.Port.Settings()); err == nil {
+		if e := a.keptEntry(a.demoKey(item, spec)); e.State == profile.EntryComplete {
+			a.Follow(a.sameView(e.Key))
+			return
+		}
+	}
+	if known {
+		go a.Offer(item)
 		return
 	}
 	a.wantedPart = p

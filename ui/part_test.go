@@ -110,8 +110,46 @@ func TestPartOfFile(t *testing.T) {
 		d.wants("Choose a.sgt again, or drop it on the page. Only references 1 024 to 3 072 will be analysed.")
 		d.app.Offer(Item{File: fileWith(name, append(bytes.Clone(content), 0)[:len(content)])})
 		in := d.app.result.Profile.Input
-		if part := name == "a.sgt"; (in.Skip == 1024 && in.Limit == 2048) != part || (d.app.result.Key == whole+"-part-1024-3072") != part {
+		if part := name == "a.sgt"; (in.Skip == 1024 && in.Limit == 2048) != part || strings.HasPrefix(d.app.result.Key, whole+"-part-1024-3072-") != part {
 			t.Errorf("after choosing %s: analysis %s of references from number %d", name, d.app.result.Key, in.Skip)
+		}
+	}
+}
+
+// TestPartWithSettings checks that the stored analysis of a part is opened only if it has the
+// settings of the form. A file must be analysed again, too.
+func TestPartWithSettings(t *testing.T) {
+	for _, item := range []Item{demoItem(), {}} {
+		d := newDesk(t)
+		if item.Demo == "" {
+			data, err := d.app.Port.Fetch(demoItem().URL, naive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := data.Read(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			item.File = fileWith("a.sgt", content)
+		}
+		d.app.Offer(item)
+		whole, keys := d.app.Screen.With(state.TabDiagnosis).Hash(), map[string]string{}
+		for _, lines := range []string{"64", "128", "64", "128"} {
+			d.settings.LineBytes = []string{lines}
+			d.app.Navigate("#" + whole)
+			d.app.BrushRange(1, 3, false)
+			d.act(d.app.AnalysePart)
+			d.await(func() bool {
+				r := d.app.result
+				return r != nil && !r.Live && partOfKey(r.Key).refs == state.Range{From: 1024, To: 3072}
+			})
+			r := d.app.result
+			if keys[lines] == "" {
+				keys[lines] = r.Key
+			}
+			if got := r.View.LineBytes; state.Exact(got) != lines || r.Key != keys[lines] || len(d.entries()) != 1+len(keys) {
+				t.Errorf("part with lines of %s bytes: analysis %s with lines of %d bytes, and %d kept analyses; want %d", lines, r.Key, got, len(d.entries()), 1+len(keys))
+			}
 		}
 	}
 }

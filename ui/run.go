@@ -303,7 +303,11 @@ func (a *App) RepeatFor(groups [][]uint32) {
 	}
 }
 
-func (a *App) repeat(item Item) {
+// repeat analyses an item again, with the groups of threads in view.
+func (a *App) repeat(item Item) { go a.Offer(a.withThreads(item)) }
+
+// withThreads returns the item that analyses an item again, with the groups of threads in view.
+func (a *App) withThreads(item Item) Item {
 	item.More, item.again = false, true
 	if t := a.threads(); t != nil {
 		item.domains = t.Domains(a.groups())
@@ -313,7 +317,7 @@ func (a *App) repeat(item Item) {
 			item.domains = append(item.domains, group)
 		}
 	}
-	go a.Offer(item)
+	return item
 }
 
 // abort ends a run before it has started, and shows the problem.
