@@ -207,7 +207,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 			return
 		}
 		before := a.Screen
-		a.Screen, a.step = screen, ""
+		a.Screen, a.step, a.wantedPart = screen, "", part{}
 		a.Note = strings.Join(unread, " ")
 		if unread != nil {
 			a.Port.SetHash(screen.Hash(), true) // the hash of the screen that is shown
@@ -344,7 +344,7 @@ func (a *App) giveUp(problem string) {
 
 // present shows a result. The caller holds the lock.
 func (a *App) present(r *Result) {
-	a.result, a.code.site = r, 0
+	a.result, a.code.site, a.wantedPart = r, 0, part{}
 	if a.models.of != nil && a.models.of != r.Profile {
 		a.endModels() // the program that runs the models has loaded a different profile
 	}
@@ -373,7 +373,7 @@ func (r *Result) show(lineBytes uint32) {
 // replace the history entry. goTo also removes the note, because it refers to the previous screen.
 func (a *App) goTo(s state.Screen, replace bool) {
 	before := a.Screen
-	a.Note = ""
+	a.Note, a.wantedPart = "", part{}
 	a.Screen, a.step = s, ""
 	a.touch()
 	a.Port.SetHash(s.Hash(), replace)

@@ -19,7 +19,7 @@ type part struct {
 // partMark precedes the range in the key of a part's analysis.
 const partMark = "-part-"
 
-// key returns the key of the part's analysis.
+// key returns the key of the part's analysis without the hash of the settings; see [App.demoKey].
 func (p part) key() string {
 	return p.of + partMark + strconv.FormatUint(p.refs.From, 10) + "-" + strconv.FormatUint(p.refs.To, 10)
 }
@@ -115,14 +115,25 @@ func (a *App) AnalysePart() {
 func (a *App) takePart(item *Item) {
 	a.update(func() {
 		p := a.wantedPart
-		if p.of == "" || item.Demo != "" {
-			return
-		}
 		a.wantedPart = part{}
-		if item.File.Name == p.name {
+		switch {
+		case p.of == "" || item.Demo != "":
+		case namedAfter(p.name, item.File.Name):
 			item.part, item.again = p, true
+		default:
+			a.Note = "All references of " + item.File.Name + " are analysed, because the file is not named " + p.name + "."
 		}
 	})
+}
+
+// namedAfter reports whether [App.freeName] may have made the name of an analysis from the name of a
+// file.
+func namedAfter(name, file string) bool {
+	stem, endings := cutEndings(file)
+	number, numbered := strings.CutPrefix(name, stem+" (")
+	number, closed := strings.CutSuffix(number, ")"+endings)
+	_, err := strconv.ParseUint(number, 10, 64)
+	return name == file || numbered && closed && err == nil
 }
 
 // WholeRun returns the link from the analysis of a part to the analysis of the whole run, or "" if

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -84,9 +83,11 @@ func TestLinkToPart(t *testing.T) {
 }
 
 // TestPartOfFile checks that the page asks for the file if it is not at hand. If the user chooses a
-// different file, all of this file is analysed.
+// different file, or does something else first, all of the file is analysed. The name of the analysis
+// contains a number if another analysis has the name of the file.
 func TestPartOfFile(t *testing.T) {
 	d := newDesk(t)
+	d.settings.LineBytes = []string{"64"}
 	d.app.Offer(demoItem())
 	data, err := d.app.Port.Fetch(demoItem().URL, naive)
 	if err != nil {
@@ -97,8 +98,19 @@ func TestPartOfFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.app.Offer(Item{File: fileWith("a.sgt", content)})
+	d.app.Offer(Item{File: fileWith("a.sgt", content)})
 	whole := d.app.result.Key
-	for _, name := range []string{"b.sgt", "a.sgt"} {
+	for _, c := range []struct {
+		file  string
+		first func() // what the user does before choosing the file
+		part  bool
+		note  string
+	}{
+		{file: "b.sgt", note: "All references of b.sgt are analysed, because the file is not named a (2).sgt."},
+		{file: "a.sgt", first: func() { d.app.Navigate("#" + state.Screen{Open: whole, Tab: state.TabThreads}.Hash()) }},
+		{file: "a.sgt", first: func() { d.app.BrushRange(2, 5, false) }},
+		{file: "a.sgt", part: true},
+	} {
 		d.app.Navigate("#" + state.Screen{Open: whole, Tab: state.TabDiagnosis}.Hash())
 		delete(d.app.items, whole) // as after a reload
 		d.app.BrushRange(1, 3, false)
@@ -107,11 +119,14 @@ func TestPartOfFile(t *testing.T) {
 		if d.picked != picked+1 {
 			t.Fatal("the page does not ask for the file")
 		}
-		d.wants("Choose a.sgt again, or drop it on the page. Only references 1 024 to 3 072 will be analysed.")
-		d.app.Offer(Item{File: fileWith(name, append(bytes.Clone(content), 0)[:len(content)])})
+		d.wants("Choose a (2).sgt again, or drop it on the page. Only references 1 024 to 3 072 will be analysed.")
+		if c.first != nil {
+			c.first()
+		}
+		d.app.Offer(Item{File: fileWith(c.file, content)})
 		in := d.app.result.Profile.Input
-		if part := name == "a.sgt"; (in.Skip == 1024 && in.Limit == 2048) != part || strings.HasPrefix(d.app.result.Key, whole+"-part-1024-3072-") != part {
-			t.Errorf("after choosing %s: analysis %s of references from number %d", name, d.app.result.Key, in.Skip)
+		if (in.Skip == 1024 && in.Limit == 2048) != c.part || strings.HasPrefix(d.app.result.Key, whole+"-part-1024-3072-") != c.part || d.app.Note != c.note {
+			t.Errorf("after choosing %s: analysis %s of references from number %d with the note %q, want a part: %t, and the note %q", c.file, d.app.result.Key, in.Skip, d.app.Note, c.part, c.note)
 		}
 	}
 }
@@ -150,6 +165,22 @@ func TestPartWithSettings(t *testing.T) {
 			if got := r.View.LineBytes; state.Exact(got) != lines || r.Key != keys[lines] || len(d.entries()) != 1+len(keys) {
 				t.Errorf("part with lines of %s bytes: analysis %s with lines of %d bytes, and %d kept analyses; want %d", lines, r.Key, got, len(d.entries()), 1+len(keys))
 			}
+		}
+	}
+}
+
+// TestNamedAfter checks that a file is recognised by every name that its analyses may have, and that
+// other files are not recognised.
+func TestNamedAfter(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		want       bool
+	}{
+		{"a.sgt", "a.sgt", true}, {"a (2).sgt.zst", "a.sgt.zst", true}, {"a (12)", "a", true}, {"a (2).sgt", "a (2).sgt", true}, {"a (2) (3).sgt", "a (2).sgt", true},
+		{"a.sgt", "a (2).sgt", false}, {"b (2).sgt", "a.sgt", false}, {"a (x).sgt", "a.sgt", false}, {"a ().sgt", "a.sgt", false}, {"a (2).din", "a.sgt", false}, {"a (", "a", false},
+	} {
+		if got := namedAfter(c.name, c.file); got != c.want {
+			t.Errorf("namedAfter(%q, %q) = %t, want %t", c.name, c.file, got, c.want)
 		}
 	}
 }

@@ -424,15 +424,20 @@ func (a *App) freeName(name string) string {
 			taken[e.Name] = true
 		}
 	})
-	stem, endings := name, ""
-	if i := strings.IndexByte(name, '.'); i > 0 {
-		stem, endings = name[:i], name[i:]
-	}
+	stem, endings := cutEndings(name)
 	free := name
 	for n := 2; taken[free]; n++ {
 		free = stem + " (" + strconv.Itoa(n) + ")" + endings
 	}
 	return free
+}
+
+// cutEndings divides the name of a file before its extensions.
+func cutEndings(name string) (stem, endings string) {
+	if i := strings.IndexByte(name, '.'); i > 0 {
+		return name[:i], name[i:]
+	}
+	return name, ""
 }
 
 // receive handles one message and reports whether it was the last message.
