@@ -174,6 +174,38 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// A file that is smaller than its two identifying ends is cut like a large file, at any size of the
+// parts.
+func TestSmallFiles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	lackey := "==1== Lackey\n"
+	csv := "addr;rw;size;tid;pc\n"
+	for i := range 400 {
+		addr := 0x2000 + 8*rng.Uint64N(400)
+		if i%40 == 0 {
+			lackey += fmt.Sprintf("--1--   SCHED[%d]:  acquired lock (VG_(scheduler):timeslice)\nI  00400000,4\n", 1+i/40%3)
+		}
+		lackey += lackeyLine(rng, i, addr)
+		csv += fmt.Sprintf("0x%x;%c;8;%d;0x%x\n", addr, "rw"[rng.IntN(2)], 1+i/70%3, 0x400000+4*rng.Uint64N(100))
+	}
+	content := map[string][]byte{"a.lackey": []byte(lackey), "a.csv": []byte(csv)}
+	_, names := folder(t, content)
+	for _, bytesOfPart := range []uint64{500, 3000} {
+		o := options(t)
+		o.References, o.PartBytes = 50, bytesOfPart
+		if err := run(t, names, o); err != nil {
+			t.Fatal(err)
+		}
+		same(t, o, content)
+		told, err := os.ReadFile(filepath.Join(o.Output, "report.txt"))
+		for _, want := range []string{"lackey, converted in ", "csv, converted in "} {
+			if err != nil || !bytes.Contains(told, []byte(want)) {
+				t.Errorf("parts of %d bytes: %v: the report does not contain %q:\n%s", bytesOfPart, err, want, told)
+			}
+		}
+	}
+}
+
 // sameNamed is same for partial profiles, too.
 func sameNamed(t *testing.T, o pass.Options, content map[string][]byte, partial bool) {
 	t.Helper()

@@ -274,8 +274,11 @@ func identify(name string, file *files.File, key string) (identity string, head 
 		sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(file.Changed.UnixNano())))
 	}
 	head, tail := make([]byte, min(endBytes, file.Bytes)), make([]byte, min(endBytes, file.Bytes))
-	for at, part := range map[int64][]byte{0: head, file.Bytes - int64(len(tail)): tail} {
-		if _, err := file.ReadAt(part, at); err != nil && err != io.EOF {
+	for _, end := range []struct { // in a small file, both ends begin at byte 0
+		at   int64
+		part []byte
+	}{{0, head}, {file.Bytes - int64(len(tail)), tail}} {
+		if _, err := file.ReadAt(end.part, end.at); err != nil && err != io.EOF {
 			return "", nil, fmt.Errorf("%s: cannot be read: %w", name, err)
 		}
 	}
