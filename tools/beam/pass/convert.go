@@ -458,17 +458,26 @@ func combine(format string, list []Part) *converted {
 	return c
 }
 
-// open opens the containers of a converted trace.
-func (c *converted) open(ctx context.Context, name string, o *Options) (*parts.Source, error) {
+// open opens the containers of a converted trace. After an error, no file remains open.
+func (c *converted) open(ctx context.Context, name string, o *Options) (s *parts.Source, err error) {
 	var list []parts.File
+	var opened []*files.File
+	defer func() {
+		if err != nil {
+			for _, f := range opened {
+				f.Close()
+			}
+		}
+	}()
 	for _, part := range c.Parts {
 		f, err := files.Open(ctx, part, o.Temporary)
 		if err != nil {
 			return nil, fmt.Errorf("%s: its converted part is missing; run the job again: %w", name, err)
 		}
+		opened = append(opened, f)
 		list = append(list, parts.File{Name: part, Content: f, Bytes: f.Bytes})
 	}
-	s, err := parts.New(list, c.Header, c.Threads)
+	s, err = parts.New(list, c.Header, c.Threads)
 	if err != nil {
 		return nil, fmt.Errorf("%s: its converted parts in %s are damaged (%w); delete them, and run the job again", name, o.Converted, err)
 	}

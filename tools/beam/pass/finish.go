@@ -63,8 +63,11 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 	if len(plan.Stretches) == 0 {
 		w = begin(name + ", all references")
 	}
-	r, closer, err := t.reader(ctx, name, &f.Options)
-	if len(plan.Stretches) == 0 {
+	var r trace.Mover
+	closer := func() {}
+	if len(plan.Stretches) > 0 {
+		r = t.source.Open(0, trace.AllKinds)
+	} else {
 		r, closer, err = t.whole(ctx, name, &f.Options)
 	}
 	if err != nil {

@@ -201,7 +201,7 @@ const segmentVersion = 3
 // size and the time of its last change. The index is at the end.
 const endBytes = 64 << 10
 
-func load(ctx context.Context, name string, o *Options) (*opened, error) {
+func load(ctx context.Context, name string, o *Options) (t *opened, err error) {
 	spec, err := o.spec()
 	if err != nil {
 		return nil, err
@@ -210,7 +210,12 @@ func load(ctx context.Context, name string, o *Options) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &opened{input: in, format: in.format}
+	defer func() {
+		if err != nil {
+			in.close()
+		}
+	}()
+	t = &opened{input: in, format: in.format}
 	if in.isContainer() {
 		if t.identity, _, err = identify(name, in.file, o.key()); err != nil {
 			return nil, err
