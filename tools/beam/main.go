@@ -180,6 +180,14 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 			return false, err
 		}
 	}
+	// The folder is removed after the workers have ended, because they write to it. The context ends if
+	// the user interrupts the job.
+	o, remove := o.Temporarily()
+	defer func() {
+		if err != nil || !*jobopts.Async {
+			err = errors.Join(err, remove(context.WithoutCancel(ctx)))
+		}
+	}()
 	if *workers > 0 {
 		if name := flag.Lookup("runner").Value.String(); name != "" && name != "prism" {
 			return false, fmt.Errorf("--workers %d: the runner %s has its own workers; leave --workers out, or use the runner prism", *workers, name)
@@ -191,13 +199,6 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 		defer p.Close()
 		p.Use()
 	}
-	o, remove := o.Temporarily()
-	// The context ends if the user interrupts the job.
-	defer func() {
-		if err != nil || !*jobopts.Async {
-			err = errors.Join(err, remove(context.WithoutCancel(ctx)))
-		}
-	}()
 	if err := convertAll(ctx, traces, o); err != nil {
 		return false, err
 	}
