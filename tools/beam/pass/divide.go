@@ -45,7 +45,7 @@ func (f *divide) ProcessElement(ctx context.Context, name string, ready, toFollo
 type inOrder struct{ Options Options }
 
 func (f *inOrder) ProcessElement(ctx context.Context, task Task) (string, Segment, error) {
-	name, s := task.Trace, Segment{Trace: task.Trace, Number: task.Number}
+	name, s := task.Trace, Segment{Trace: task.Trace, Number: task.Number, InOrder: true}
 	t, err := openTrace(ctx, name, &f.Options)
 	if err != nil {
 		return name, s, err
@@ -63,10 +63,11 @@ func (f *inOrder) ProcessElement(ctx context.Context, task Task) (string, Segmen
 			return name, s, err
 		} else if found {
 			if _, err := ordered(name, content); err == nil {
-				s.Ordered = content
+				s.Profile = content
 				w.end(t.plan.References)
 				kept.Inc(ctx, 1)
-				return name, s, nil
+				s, err = f.Options.spill(ctx, s)
+				return name, s, err
 			}
 		}
 	}
@@ -81,17 +82,20 @@ func (f *inOrder) ProcessElement(ctx context.Context, task Task) (string, Segmen
 		return name, s, fmt.Errorf("%s: %w", w.name, err)
 	}
 	w.end(t.plan.References)
-	s.Ordered = pack(p.Encode())
+	s.Profile = pack(p.Encode())
 	analysing.Update(ctx, time.Since(begun).Milliseconds())
-	sentOrdered.Update(ctx, int64(len(s.Ordered)))
+	sentOrdered.Update(ctx, int64(len(s.Profile)))
 	if stored != "" {
 		err = files.Write(ctx, stored, unique(), func(w io.Writer) error {
-			_, err := w.Write(s.Ordered)
+			_, err := w.Write(s.Profile)
 			return err
 		})
-		return name, s, err
+		if err != nil {
+			return name, s, err
+		}
 	}
-	return name, s, nil
+	s, err = f.Options.spill(ctx, s)
+	return name, s, err
 }
 
 // ordered decodes the result of inOrder.

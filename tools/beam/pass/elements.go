@@ -42,7 +42,7 @@ type Segment struct {
 	Profile  []byte // compressed; nil: File contains it, or the segment only represents the trace
 	File     string // the file that contains the compressed profile, or ""
 	Digest   string // SHA-256 of the file's content
-	Ordered  []byte // compressed profile with the results of run Number of the analyses that have no segments, or nil
+	InOrder  bool   // Profile contains the results of run Number of the analyses that have no segments
 	Alone    string // reason why it cannot be joined, so that one worker must analyse the whole trace, or ""
 }
 

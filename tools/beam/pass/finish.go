@@ -31,11 +31,15 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 			return Result{}, fmt.Errorf("%s: its segments belong to another trace, or the file was changed during the job; run the job again", name)
 		}
 		switch {
-		case one.Ordered != nil:
+		case one.InOrder:
 			if one.Number < 0 || one.Number >= len(inOrder) {
 				return Result{}, fmt.Errorf("%s: the number of the analyses in order has changed during the job; run the job again", name)
 			}
-			if inOrder[one.Number], err = ordered(name, one.Ordered); err != nil {
+			content, err := one.content(ctx)
+			if err != nil {
+				return Result{}, err
+			}
+			if inOrder[one.Number], err = ordered(name, content); err != nil {
 				return Result{}, err
 			}
 		case !one.represents():

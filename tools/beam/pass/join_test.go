@@ -38,6 +38,12 @@ func TestJoinRefuses(t *testing.T) {
 func TestSpilled(t *testing.T) {
 	ctx, o := context.Background(), Options{Analyses: "default", Output: t.TempDir(), MostInline: 10}
 	o, remove := o.Temporarily()
+	run := Segment{Trace: "a.sgt", Number: 2, InOrder: true, Profile: []byte("0123456789ab")}
+	if s, err := o.spill(ctx, run); err != nil || s.Profile != nil || !s.InOrder {
+		t.Errorf("a run in order: %+v, %v", s, err)
+	} else if b, err := s.content(ctx); err != nil || string(b) != "0123456789ab" {
+		t.Errorf("a run in order: %q, %v", b, err)
+	}
 	small := Segment{Trace: "a.sgt", Start: 7, Profile: []byte("0123456789")}
 	if s, err := o.spill(ctx, small); err != nil || s.File != "" || string(s.Profile) != "0123456789" {
 		t.Errorf("a small segment: %+v, %v", s, err)

@@ -524,6 +524,7 @@ func TestBadInput(t *testing.T) {
 		{"workspace", []string{of["good.sgt"]}, func(o *pass.Options) { o.Workspace = readOnly + "/x" }, "cannot be written to"},
 		{"output", []string{of["good.sgt"]}, func(o *pass.Options) { o.Output = readOnly }, "cannot be written to"},
 		{"sample", []string{of["good.sgt"]}, func(o *pass.Options) { o.Sample = "space=2" }, "above 0, at most 1"},
+		{"message", []string{of["good.sgt"]}, func(o *pass.Options) { o.MostInline = 2_000_000_001 }, "message-bytes"},
 		{"lines", []string{of["good.sgt"]}, func(o *pass.Options) { o.LineBytes = []uint32{3} }, "line"},
 		{"names", []string{of["good.sgt"], "/elsewhere/good.sgt"}, nil, "both"},
 	} {

@@ -14,6 +14,9 @@ import (
 // neighbours of a node in memory, and accepts at most 2 GB in one message.
 const DefaultMostInline = 16 << 20
 
+// mostMessage is the maximum of the option MostInline. The rest of 2 GB is for the other fields.
+const mostMessage = 2_000_000_000
+
 // Temporarily returns options with which workers store large segments and converted traces in a new
 // folder, and a function that deletes the folder. The folder is inside the workspace or, without a
 // workspace, inside the output folder. In a workspace, converted traces are kept for later jobs.
@@ -66,6 +69,10 @@ func (s *Segment) content(ctx context.Context) ([]byte, error) {
 	default:
 		return b, nil
 	}
-	return nil, fmt.Errorf("%s: the segment that begins at reference %d was stored in %s, which cannot be used: %s; run the job again, and keep this folder until the job has ended",
-		s.Trace, s.Start, s.File, problem)
+	what := fmt.Sprintf("the segment that begins at reference %d was", s.Start)
+	if s.InOrder {
+		what = fmt.Sprintf("the results of run %d in order were", s.Number+1)
+	}
+	return nil, fmt.Errorf("%s: %s stored in %s, which cannot be used: %s; run the job again, and keep this folder until the job has ended",
+		s.Trace, what, s.File, problem)
 }

@@ -111,6 +111,8 @@ func (o *Options) Check() error {
 		return fmt.Errorf("fan-in: %d, want at least 2", o.FanIn)
 	case o.Lanes < 1:
 		return fmt.Errorf("lanes: %d, want at least 1", o.Lanes)
+	case o.MostInline > mostMessage:
+		return fmt.Errorf("message-bytes: %d, want at most %d, because runners accept no larger messages", o.MostInline, mostMessage)
 	case o.Output == "":
 		return fmt.Errorf("output: give a folder for the profiles")
 	}
