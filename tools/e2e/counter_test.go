@@ -14,7 +14,7 @@ import (
 )
 
 // A countingProxy is a proxy between the browser and a server. The proxy counts the bytes of the
-// responses, without their headers. Compressed bodies are counted by their compressed size.
+// responses, including the headers. Compressed bodies are counted by their compressed size.
 type countingProxy struct {
 	server *server // the address of the proxy, to which the browser connects
 
@@ -34,6 +34,11 @@ func newCountingProxy(t *testing.T, behind *server, hidden string) *countingProx
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.ModifyResponse = func(answer *http.Response) error {
 		asked := answer.Request.URL.Path
+		head, err := httputil.DumpResponse(answer, false)
+		if err != nil {
+			return err
+		}
+		c.add(asked, len(head))
 		answer.Body = &countedBody{ReadCloser: answer.Body, add: func(n int) { c.add(asked, n) }}
 		return nil
 	}
@@ -55,7 +60,7 @@ func (c *countingProxy) add(path string, n int) {
 	c.bytes[path] += n
 }
 
-// bytesByPath returns how many bytes have been transferred so far for each path, without headers.
+// bytesByPath returns how many bytes have been transferred so far for each path.
 func (c *countingProxy) bytesByPath() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

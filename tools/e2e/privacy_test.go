@@ -111,8 +111,8 @@ func TestMonitorDetectsFaults(t *testing.T) {
 }
 
 // TestInitialTransfer checks how many bytes a first visit loads before an analysis has ended. The
-// test adds up all files that the page and its worker need, as transferred. The sum does not include
-// the headers of the responses, the demo or the files that are fetched later for offline use.
+// test adds up all files that the page and its worker need. The sum does not include the demo or
+// the files that are fetched later for offline use.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_500_000
