@@ -1,8 +1,8 @@
 package state
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -110,10 +110,10 @@ func loopIDs(tables ...*report.Table) map[string]int {
 		for i := range rowsOf(t) {
 			labels = append(labels, cellText(t, i, "loop"))
 		}
-		slices.SortStableFunc(labels, func(a, b string) int {
-			m, _ := strconv.Atoi(nestOf(a))
-			n, _ := strconv.Atoi(nestOf(b))
-			return cmp.Compare(m, n)
+		sort.SliceStable(labels, func(i, j int) bool {
+			m, _ := strconv.Atoi(nestOf(labels[i]))
+			n, _ := strconv.Atoi(nestOf(labels[j]))
+			return m < n
 		})
 		for _, label := range labels {
 			if ids[label] == 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -203,7 +204,10 @@ func (v *View) regionBands() (list []RegionBand, others int) {
 			names[r.Name] = len(names) + 1
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.depth, b.depth)) })
+	sort.Slice(rows, func(i, j int) bool {
+		a, b := rows[i], rows[j]
+		return a.thread < b.thread || a.thread == b.thread && a.depth < b.depth
+	})
 	line := v.Profile.Timeline
 	window := func(reference uint64) float64 {
 		return float64(reference)/float64(line.References) - float64(line.First)
