@@ -228,8 +228,8 @@ func (c *CodeView) noEvictions() string {
 	return "The data of this " + state.PlaceName(c.view().By) + " neither evicts other data nor is evicted."
 }
 
-// listed reports whether LLVM IR instructions of this result are known. Until those of the selected
-// line arrive, they are the instructions of the line that was selected before.
+// listed reports whether LLVM IR instructions of this result are known. Until the
+// instructions of the selected line arrive, they are the instructions of the previously selected line.
 func (c *CodeView) listed() bool {
 	made := &c.App.code
 	return made.listed != nil && made.instructions.of == c.App.result.Profile && c.instructionsMissing() == ""

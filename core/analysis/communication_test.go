@@ -743,7 +743,7 @@ func sharesEqual(t *testing.T, rng *rand.Rand, spec analysis.Spec, want *profile
 		"a truncated share": append(slices.Delete(slices.Clone(states), other, other+1), states[other][:rng.IntN(len(states[other]))]),
 	} {
 		if what == "a missing share" && (pages == 1 || cores == 1) {
-			continue // the other shares are also those of an analysis with fewer runs
+			continue // an analysis with fewer runs has the same shares
 		}
 		if _, err := communication.Join(spec.SiteLineBytes(), wrong...); err == nil {
 			t.Errorf("%d shares by page and %d by core: Join returns no error for %s", pages, cores, what)

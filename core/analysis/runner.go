@@ -77,7 +77,7 @@ func newRunner(spec Spec, r trace.Reader) *Runner {
 	return run
 }
 
-// newRunnerOf returns a runner with other analyses than those of the spec.
+// newRunnerOf returns a runner with the given analyses instead of the analyses of the spec.
 func newRunnerOf(spec Spec, r trace.Reader, analyses func(program func() *trace.Program) []member) *Runner {
 	run := &Runner{spec: spec, feed: feed{batch: trace.NewBatch(0)}}
 	run.begin(spec, r, analyses(run.program))

@@ -130,7 +130,7 @@ func set(t *testing.T, values map[string]string) {
 
 // A job server that runs in another process, as the servers of Flink and Spark do, receives the
 // pipeline over the Job API, and connects to the workers in this process (LOOPBACK). The profiles
-// equal those of the default runner. Nothing temporary is left over, not even after a failed job.
+// equal the files of the default runner. Nothing temporary is left over, not even after a failed job.
 func TestJobServer(t *testing.T) {
 	dir := t.TempDir()
 	demo, err := filepath.Glob("../../site/demos/*.sgt")
@@ -171,7 +171,7 @@ func TestJobServer(t *testing.T) {
 			}
 			delete(contents[runner], "report.txt") // the widths of its columns depend on the names of folders
 			if !maps.Equal(contents[runner], contents["prism"]) {
-				t.Error("the files differ from those of the default runner")
+				t.Error("the files differ from the files of the default runner")
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 // Package parts reads a trace that was converted to containers, one for each part of the file. The
-// rows are those of the original file: the code and the sites that containers invent for rows
+// rows are the rows of the original file: the code and the sites that containers invent for rows
 // without sites are omitted. An analysis of the parts therefore has the same result as an analysis
 // of the original file.
 package parts
