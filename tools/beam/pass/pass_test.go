@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -29,14 +30,7 @@ func TestMain(m *testing.M) {
 	pool.Child() // does not return in a worker process
 	beam.Init()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	stop, err := pool.Loopback(context.Background())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	stop()
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // container writes random steps of a single-threaded program with allocations.
@@ -275,11 +269,11 @@ func TestDividedDemos(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		restore := p.Use()
+		p.Use()
 		o := options(t)
 		o.References, o.FanIn, o.Lanes = 8000, 4, workers
 		err = run(t, names, o)
-		restore()
+		*jobopts.EnvironmentType = "loopback"
 		p.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -362,11 +356,11 @@ func TestRealTraces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		restore := p.Use()
+		p.Use()
 		o := options(t)
 		o.References, o.FanIn, o.Lanes = 700_000, 4, workers
 		err = run(t, names, o)
-		restore()
+		*jobopts.EnvironmentType = "loopback"
 		p.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -390,7 +384,8 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			defer p.Use()()
+			p.Use()
+			defer func() { *jobopts.EnvironmentType = "loopback" }()
 			over, killed := make(chan struct{}), make(chan int)
 			go func() { killed <- killSome(p, workers, over) }()
 			o := options(t)
