@@ -1,9 +1,11 @@
 package ui
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/workers"
 )
 
@@ -78,6 +80,39 @@ func (x *asker) run() {
 	if c != nil {
 		_ = c.Close()
 	}
+}
+
+// subjectOf returns a function that opens the subject of questions: a profile, a module, or both.
+// Answers refer to the profile by the given name. The function blocks, because it encodes a large
+// profile in several tasks of the page.
+func (a *App) subjectOf(name string, of *profile.Profile, given *module) func() workers.Subject {
+	return func() workers.Subject {
+		s := workers.Subject{Name: name}
+		if of != nil {
+			w := pieces{port: a.Port}
+			_ = of.EncodeTo(&w) // writing to a buffer cannot fail
+			s.Profile = w.Bytes()
+		}
+		if given != nil {
+			s.Name, s.Module = given.name, given.text
+		}
+		return s
+	}
+}
+
+// pieces is a buffer. After every 256 KiB, pieces lets the page handle waiting events.
+type pieces struct {
+	bytes.Buffer
+	port Port
+	new  int // number of bytes since the last pause
+}
+
+func (w *pieces) Write(b []byte) (int, error) {
+	if w.new += len(b); w.new >= 256<<10 {
+		w.new = 0
+		w.port.Breathe()
+	}
+	return w.Buffer.Write(b)
 }
 
 // openSubject starts the answering program and sends it the subject of the questions. openSubject

@@ -1,11 +1,13 @@
 package ui
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
 	"github.com/stackglass/stackglass/workers"
 	"github.com/stackglass/stackglass/workers/local"
@@ -41,6 +43,34 @@ func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) 
 	}
 }
 
+// breathing is a desk that counts the calls of Breathe.
+type breathing struct {
+	*desk
+	calls int
+}
+
+func (b *breathing) Breathe() { b.calls++ }
+
+// TestSubjectInTasks checks that the page can handle events while a large profile is encoded for the
+// answer program, and that this does not change the encoded profile.
+func TestSubjectInTasks(t *testing.T) {
+	d := newDesk(t)
+	p, loops := &profile.Profile{}, make([]byte, 1<<20)
+	for _, c := range []struct {
+		bytes, calls int
+	}{{1 << 10, 0}, {1 << 20, 4}} {
+		b := &breathing{desk: d}
+		d.app.Port, p.Loops = b, loops[:c.bytes]
+		s := d.app.subjectOf("name", p, &module{"module", []byte("text")})()
+		if s.Name != "module" || string(s.Module) != "text" || !bytes.Equal(s.Profile, p.Encode()) {
+			t.Errorf("%d bytes of loops: subject with the name %q, the module %q and %d bytes; want the given module and the profile", c.bytes, s.Name, s.Module, len(s.Profile))
+		}
+		if b.calls != c.calls {
+			t.Errorf("%d bytes of loops: %d pauses, want %d", c.bytes, b.calls, c.calls)
+		}
+	}
+}
+
 // TestAskerSendsLatestQuestion checks that, once the answer program is ready, an asker sends only
 // the latest question. The asker must accept only replies to this question, and no reply after the
 // method "end" was called.
@@ -49,7 +79,7 @@ func TestAskerSendsLatestQuestion(t *testing.T) {
 	s := scripted{d, make(chan workers.Carrier, 2)}
 	d.app.Port = s
 	took := make(chan string, 9)
-	x := &asker{app: d.app, subject: subjectOf(nil, nil), onReply: func(r *answers.Reply, err error) {
+	x := &asker{app: d.app, subject: d.app.subjectOf("", nil, nil), onReply: func(r *answers.Reply, err error) {
 		if err != nil {
 			took <- err.Error()
 			return

@@ -11,7 +11,6 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
-	"github.com/stackglass/stackglass/workers"
 )
 
 // modelState is the part of the state of the view “Blocks and runtime” that is not in the URL: the
@@ -186,7 +185,7 @@ func (a *App) endModels() {
 func (a *App) askModels(q answers.Question) {
 	m := &a.models
 	if m.asker == nil {
-		m.asker = &asker{app: a, subject: subjectOf(m.of, m.module), onReply: a.takeModels}
+		m.asker = &asker{app: a, subject: a.subjectOf("", m.of, m.module), onReply: a.takeModels}
 	}
 	m.asker.ask(q, nil)
 }
@@ -210,20 +209,6 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 		a.Port.Announce(reply.Problem)
 	}
 	a.drawAgain(state.TabBlocks)
-}
-
-// subjectOf returns a function that opens the subject of the questions: a profile, a module, or
-// both.
-func subjectOf(of *profile.Profile, given *module) func() workers.Subject {
-	return func() (s workers.Subject) {
-		if of != nil {
-			s.Profile = of.Encode()
-		}
-		if given != nil {
-			s.Name, s.Module = given.name, given.text
-		}
-		return s
-	}
 }
 
 // inView reports whether a complete result is in view and the first screen does not hide it. The
@@ -258,7 +243,7 @@ func (a *App) takeModule(file File) {
 	if beside {
 		return
 	}
-	reply, err := a.askOnce(subjectOf(nil, given)(), answers.ModelQuestion{}.Question())
+	reply, err := a.askOnce(a.subjectOf("", nil, given)(), answers.ModelQuestion{}.Question())
 	if err == nil && reply.Bytes == nil {
 		err = errors.New(strings.TrimSuffix(reply.Problem, "."))
 	}

@@ -67,7 +67,7 @@ func (a *App) askPair(c *state.Comparison, h hierarchy.Hierarchy, q answers.Mode
 		of *state.View
 		to **state.Blocks
 	}{{c.A, &pair.A}, {c.B, &pair.B}} {
-		c, err := a.openSubject(subjectOf(side.of.Profile, nil)())
+		c, err := a.openSubject(a.subjectOf("", side.of.Profile, nil)())
 		if err != nil {
 			return nil, err
 		}

@@ -148,7 +148,7 @@ func (a *App) askCores() {
 	}
 	s.known.Ask(q)
 	if s.asked = q; s.asker == nil {
-		s.asker = &asker{app: a, subject: subjectOf(nil, nil), onReply: a.takeCores}
+		s.asker = &asker{app: a, subject: a.subjectOf("", nil, nil), onReply: a.takeCores}
 	}
 	s.asker.ask(q.Question(), a.items[a.result.Key].File.Ref)
 }

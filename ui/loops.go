@@ -147,7 +147,7 @@ func (a *App) askLoops() {
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
 		part.Blocks = nil // the field Blocks is large, and questions about loops do not need it
-		s.asker = &asker{app: a, onReply: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
+		s.asker = &asker{app: a, onReply: a.takeLoops, subject: a.subjectOf(a.result.Name, &part, nil)}
 	}
 	s.asker.ask(q, nil)
 }

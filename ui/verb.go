@@ -7,7 +7,6 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/ui/state"
-	"github.com/stackglass/stackglass/workers"
 )
 
 // verbAnswer contains the answer program's last answer to a question about the run in view. Callers
@@ -33,7 +32,7 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 		return
 	}
 	if x.asked, x.stopped = q.Words, false; x.asker == nil {
-		x.asker = &asker{app: a, subject: namedSubject(r.Name, r.Profile), onReply: func(reply *answers.Reply, err error) {
+		x.asker = &asker{app: a, subject: a.subjectOf(r.Name, r.Profile, nil), onReply: func(reply *answers.Reply, err error) {
 			if x.reply, x.err = reply, err; err != nil {
 				x.asker = nil
 			}
@@ -51,12 +50,6 @@ func (x *verbAnswer) stop() {
 
 // forgetQuestion forgets the last question, so that the same question can be asked again.
 func (x *verbAnswer) forgetQuestion() { x.asked = nil }
-
-// namedSubject returns a function that makes a profile the subject of questions. Answers refer to
-// the profile by the given name.
-func namedSubject(name string, p *profile.Profile) func() workers.Subject {
-	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
-}
 
 // table returns the answer's table with the given key, or nil if there is no such table.
 func (x *verbAnswer) table(key string) *state.Table {

@@ -34,8 +34,9 @@ func (p *Profile) Encode() []byte {
 	return b.Bytes()
 }
 
-// EncodeTo writes the profile in binary format. EncodeTo keeps at most one section in memory. The
-// locality histograms, which may be larger than all other sections combined, are written in pieces.
+// EncodeTo writes the profile in binary format, in pieces of at most about 64 KiB. EncodeTo keeps at
+// most one section in memory. The locality histograms, which may be larger than all other sections
+// combined, are also encoded in pieces.
 // Any error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
@@ -165,13 +166,17 @@ func (w *writer) writeHead(tag string, length int) (check uint32) {
 	return check
 }
 
-// writeBody writes a part of a section's payload, and updates the checksum.
+// writeBody writes a part of a section's payload in pieces, and updates the checksum.
 func (w *writer) writeBody(tag string, part []byte, check *uint32) {
-	*check = crc32.Update(*check, castagnoli, part)
-	if tag != endTag && tag[0] < 'a' {
-		w.digest.Write(part)
+	for len(part) > 0 {
+		piece := part[:min(len(part), pieceBytes)]
+		part = part[len(piece):]
+		*check = crc32.Update(*check, castagnoli, piece)
+		if tag != endTag && tag[0] < 'a' {
+			w.digest.Write(piece)
+		}
+		w.send(piece)
 	}
-	w.send(part)
 }
 
 func (w *writer) send(b []byte) {

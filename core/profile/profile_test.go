@@ -523,8 +523,8 @@ func TestDecodeVersion1(t *testing.T) {
 	}
 }
 
-// TestEncodeInPieces checks that a histogram with many distances is written in pieces, and that
-// this does not change the encoded bytes.
+// TestEncodeInPieces checks that a histogram with many distances and a section with many bytes are
+// written in pieces, and that this does not change the encoded bytes.
 func TestEncodeInPieces(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Kinds: trace.DataKinds}, Locality: []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 1 << 25}}}}}
 	h, want := &p.Locality[0].Kinds[0].Distances, map[uint64]uint64{}
@@ -539,11 +539,12 @@ func TestEncodeInPieces(t *testing.T) {
 	_, rows := w.Span(0, accesses)
 	w.Rows = make([]profile.WindowRow, rows)
 	w.Rows[0][0] = accesses
+	p.Loops = bytes.Repeat([]byte("loops"), 1<<16)
 	var out pieces
 	if err := p.EncodeTo(&out); err != nil {
 		t.Fatal(err)
 	}
-	if out.most > 1<<17 || len(out.all) < 3<<17 {
+	if out.most > 1<<16 || len(out.all) < 5<<16 {
 		t.Fatalf("EncodeTo wrote %d bytes, at most %d at a time", len(out.all), out.most)
 	}
 	if digest, ok := profile.EncodedDigest(out.all); !ok || digest != p.Digest() || !bytes.Equal(out.all, p.Encode()) {
@@ -552,6 +553,9 @@ func TestEncodeInPieces(t *testing.T) {
 	back, err := profile.Decode(out.all)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !bytes.Equal(back.Loops, p.Loops) {
+		t.Fatal("the decoded loops differ from the encoded loops")
 	}
 	for d, n := range back.Locality[0].Kinds[0].Distances.All() {
 		if want[d] != n {
