@@ -1,9 +1,10 @@
 package profile
 
 // This file lists the sections of the binary format. A new section needs an entry in the list
-// forms, a field of [Profile], and a method that both encodes and decodes its payload. If damaged
-// counts could cause a failure, the section also needs a function that [Profile.Check] calls.
-// Describe the payload below and in site/docs/sgp.md.
+// forms, a field of [Profile], and a type with two methods. The method "code" both encodes and
+// decodes the payload. [Profile.Check] calls the method "check", which returns an error if damaged
+// counts could cause a failure. footprint.go is an example. Describe the payload below and in
+// site/docs/sgp.md.
 
 // The binary format (.sgp). Integers are unsigned LEB128 varints ("uv") unless stated otherwise. A
 // list is encoded as its length followed by its elements.
