@@ -2,7 +2,7 @@
 // profile answers questions about any cache.
 //
 //	stackglass analyze app.lackey.lz4 -o app.sgp
-//	stackglass curve app.sgp --format csv
+//	stackglass locality app.sgp --format csv
 //	stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full
 //	stackglass serve
 //

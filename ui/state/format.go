@@ -6,9 +6,11 @@
 // person reads. Data flows through the package as follows:
 //
 //  1. [NewView] summarises a profile for one line size.
-//  2. [View.Findings], [View.Bins], [View.MissCurve] and other methods turn the summary into
-//     sentences, charts and tables.
-//  3. The components of package ui lay out the sentences, charts and tables, and charts.js draws each [Chart].
+//  2. [View.Findings], [View.MissCurve] and other methods turn the summary into sentences and
+//     charts. [View.LevelsTable] and other methods ask verbs of package ask through [Answers], and
+//     turn the answers into tables.
+//  3. The components of package ui lay out the sentences, charts and tables, and charts.js draws
+//     each [Chart].
 package state
 
 import (

@@ -4,8 +4,8 @@
 // second program decompresses files that the page's own program cannot read (package unpack),
 // answers the page's questions (package answerers), or serves analyses that the page's own program
 // does not contain (package host). The page's own program can analyse neither samples nor data
-// structures. The code for the analysis of data structures is linked into the second program,
-// because package answerers contains the verb "data".
+// structures, and cannot skip the beginning of a run. The code for data structures and for skipped
+// references is linked into the second program, because package answerers contains the verb "data".
 package main
 
 import (
