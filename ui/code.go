@@ -216,7 +216,7 @@ func (c *CodeView) noEvictions() string {
 	missing := state.TabLoops.Missing(a.result.Profile)
 	switch {
 	case missing != "":
-		return "Evictions are counted only in loops. " + missing
+		return "Evictions are counted in the loop-compressed trace. " + missing
 	case !a.evictionsCounted() && a.nests.failed != "":
 		return a.nests.failed
 	case !a.evictionsCounted():
@@ -225,7 +225,7 @@ func (c *CodeView) noEvictions() string {
 	if !a.loops().Evicts() {
 		return "The evictions from these caches cannot be counted. See Loops for the reason."
 	}
-	return "The data of this " + state.PlaceName(c.view().By) + " neither evicts other data nor is evicted."
+	return "This " + state.PlaceName(c.view().By) + " evicts no cache lines, and the cache lines that it used last are not evicted."
 }
 
 // listed reports whether LLVM IR instructions of this result are known. Until the

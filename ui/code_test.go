@@ -67,8 +67,8 @@ func TestCode(t *testing.T) {
 	}
 	d.act(func() { d.app.SetSize(1, 2048) })
 	d.await(d.app.loopsCounted)
-	d.wants("Evictions from L1 by array, over the whole run")
-	if table := d.app.table("evictions"); table.Rows != 5 || table.Source() == nil {
+	d.wants("Evictions from L1 by source line, over the whole run: rows with this code")
+	if table := d.app.table("evictions"); table.Rows != 3 || table.Source() == nil {
 		t.Errorf("evictions %+v", table)
 	}
 

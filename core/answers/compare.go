@@ -137,6 +137,7 @@ loops references
 arrays references
 misses misses
 evictions lines
+line_evictions lines
 flows transfers
 owners references
 findings saved_cycles

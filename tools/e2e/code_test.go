@@ -62,10 +62,10 @@ func TestCode(t *testing.T) {
 	}
 	p.takeScreenshots("code-picked")
 
-	// Below the distances, the page lists the arrays that evict the line's data.
+	// Below the distances, the page lists the source lines that evict the line's cache lines.
 	p.waitFor("#table-evictions tbody tr")
-	if caption := p.textOf("#table-evictions .caption"); caption != "Evictions from L1 by array, over the whole run: arrays of this code" {
-		t.Errorf("caption of the evictions = %q, want the arrays of this code in L1", caption)
+	if caption := p.textOf("#table-evictions .caption"); caption != "Evictions from L1 by source line, over the whole run: rows with this code" {
+		t.Errorf("caption of the evictions = %q, want the evictions of this code from L1", caption)
 	}
 	p.checkInstructions(strings.Fields(worst)[0])
 

@@ -517,21 +517,17 @@ func (l *Loops) EvictionsTable() *Table {
 	return l.selectRows("evictions", t.Title, nil)
 }
 
-// LineEvictions shows the rows of [Loops.EvictionsTable] about the arrays that the given source lines
-// access. The lines have the form FILE:LINE. LineEvictions returns nil if there are no such rows.
+// LineEvictions shows which source lines evict cache lines that the given source lines used last, and
+// which cache lines the given source lines evict. The source lines have the form FILE:LINE.
+// LineEvictions returns nil if there are no such evictions.
 func (l *Loops) LineEvictions(lines map[string]bool) *Table {
-	t, of, arrays := l.reply.Table("evictions"), l.reply.Table("line_arrays"), map[string]bool{}
-	for i := range rowsOf(of) {
-		if lines[cellText(of, i, "file")+":"+cellText(of, i, "line")] {
-			arrays[cellText(of, i, "array")] = true
-		}
-	}
-	part := rowsWith(t, func(i int) bool { return arrays[cellText(t, i, "comes")] || arrays[cellText(t, i, "goes")] })
+	t := l.reply.Table("line_evictions")
+	part := rowsWith(t, func(i int) bool { return lines[cellText(t, i, "comes")] || lines[cellText(t, i, "goes")] })
 	if part == nil {
 		return nil
 	}
-	part.Title += ": arrays of this code"
-	return show(part, loopWords, nil).setReply(l.reply, "evictions")
+	part.Title += ": rows with this code"
+	return show(part, loopWords, nil).setReply(l.reply, "line_evictions")
 }
 
 // Evicts reports whether evictions were counted in any level.

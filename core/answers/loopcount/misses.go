@@ -4,6 +4,8 @@ package loopcount
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,10 +102,8 @@ func count(run countFunc, l *answers.Loops, c hierarchy.Cache, goOn func() bool)
 // or m is nil, Cost returns the number of the loop's references.
 func (m *Misses) Cost(l *answers.Loops) func(loop int) uint64 {
 	if m != nil {
-		for i := range m.Levels {
-			if m.Levels[i].Result != nil {
-				return func(loop int) uint64 { return m.Levels[i].ByLoop[loop].Misses }
-			}
+		if level := m.first(); level != nil {
+			return func(loop int) uint64 { return level.ByLoop[loop].Misses }
 		}
 	}
 	return func(loop int) uint64 { return l.Loops[loop].References }
@@ -181,83 +181,110 @@ const (
 // evicted a line of the second array. The rows are in descending order of evictions.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes=fetched", "goes=evicted", "lines", "share")}
-	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
-	if at < 0 {
-		return t
+	if level := m.first(); level != nil {
+		t.Title = "Evictions from " + level.Cache.Name + " by array, over the whole run"
+		names, arrays := m.arrayNames(level.Result), m.arraysOf(level.Result)
+		m.addEvictions(&t, math.MaxInt, func(ref int, last misses.Column) [2]string {
+			goes := "(others)"
+			if last.Array >= 0 {
+				goes = names[last.Array]
+			}
+			return [2]string{names[arrays[ref]], goes}
+		})
 	}
-	r := m.Levels[at].Result
-	t.Title = "Evictions from " + m.Levels[at].Cache.Name + " by array, over the whole run"
-	names := m.arrayNames(r)
-	type pair struct {
-		comes, goes int
-		lines       uint64
+	return t
+}
+
+// LineEvictions returns a table of evictions in the first counted level, over the whole run. Each
+// row names two source lines, and contains the number of times that the first source line fetched a
+// cache line and thereby evicted a cache line to which the second source line made the last access.
+// The rows are in descending order of evictions. If there are more rows than the parameter "most",
+// the last row combines the remaining rows.
+func (m *Misses) LineEvictions(most int) report.Table {
+	t := report.Table{Key: "line_evictions", Columns: report.Columns("comes=fetched by", "goes=evicted, last used by", "lines", "share")}
+	if level := m.first(); level != nil {
+		t.Title = "Evictions from " + level.Cache.Name + " by source line, over the whole run"
+		m.addEvictions(&t, most, func(ref int, last misses.Column) [2]string {
+			return [2]string{m.lineOf(ref), m.lineOf(last.Ref)}
+		})
 	}
-	var pairs []pair
-	total := uint64(0)
-	for comes := range r.Evictions {
-		for goes, n := range r.Evictions[comes] {
+	return t
+}
+
+// lineOf returns the source line of a reference in the form FILE:LINE.
+func (m *Misses) lineOf(ref int) string {
+	if ref < 0 {
+		return "(others)"
+	}
+	s := m.of.Place(m.of.Tree().References()[ref])
+	if s == nil || s.Line == 0 {
+		return "(unknown line)"
+	}
+	return s.File + ":" + strconv.FormatUint(uint64(s.Line), 10)
+}
+
+// addEvictions adds the evictions in the first counted level to a table. The function "names" names
+// the reference that fetches a line, and the references that made the last access to the evicted
+// line. If there are more rows than the parameter "most", the last row combines the remaining rows.
+func (m *Misses) addEvictions(t *report.Table, most int, names func(ref int, last misses.Column) [2]string) {
+	r := m.first().Result
+	sums, total := map[[2]string]uint64{}, uint64(0)
+	for ref, by := range r.Evictions {
+		for column, n := range by {
 			if n > 0 {
-				pairs = append(pairs, pair{comes, goes, n})
+				sums[names(ref, r.Columns[column])] += n
 				total += n
 			}
 		}
 	}
-	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.lines, a.lines) })
-	for _, p := range pairs {
-		t.Add(report.TextOf(names[p.comes]), report.TextOf(names[p.goes]), report.Count(p.lines), report.Share(p.lines, total))
+	rows := slices.SortedFunc(maps.Keys(sums), func(a, b [2]string) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), slices.Compare(a[:], b[:]))
+	})
+	if len(rows) > most {
+		rest := [2]string{"(" + strconv.Itoa(len(rows)-most+1) + " more)", "–"}
+		for _, row := range rows[most-1:] {
+			sums[rest] += sums[row]
+		}
+		rows = append(rows[:most-1], rest)
 	}
-	return t
+	for _, row := range rows {
+		t.Add(report.TextOf(row[0]), report.TextOf(row[1]), report.Count(sums[row]), report.Share(sums[row], total))
+	}
 }
 
-// LineArrays returns a table with a row for each source line and each array that the line accesses.
-// The arrays have the same names as in [Misses.Evictions].
-func (m *Misses) LineArrays() report.Table {
-	t := report.Table{Key: "line_arrays", Title: "Arrays that each source line accesses", Columns: report.Columns("file", "line", "array")}
+// first returns the first counted level, or nil if no level was counted.
+func (m *Misses) first() *LevelMisses {
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
 	if at < 0 {
-		return t
+		return nil
 	}
-	type row struct {
-		file   string
-		line   uint32
-		column int
-	}
-	var rows []row
-	r, refs := m.Levels[at].Result, m.of.Tree().References()
-	names := m.arrayNames(r)
-	for i := range r.Arrays {
-		for _, n := range r.Arrays[i].References {
-			if s := m.of.Place(refs[n]); s != nil && s.Line > 0 {
-				rows = append(rows, row{s.File, s.Line, r.Arrays[i].Column})
-			}
-		}
-	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
-	})
-	for _, of := range slices.Compact(rows) {
-		t.Add(report.TextOf(of.file), report.Count(uint64(of.line)), report.TextOf(names[of.column]))
-	}
-	return t
+	return &m.Levels[at]
 }
 
-// arrayNames returns the names of the arrays in the table of evictions. If several arrays have the
+// arrayNames returns the names of the arrays in the tables of evictions. If several arrays have the
 // same name, the address is added to the names of all but the first of these arrays.
-func (m *Misses) arrayNames(r *misses.Result) []string {
-	names := make([]string, len(r.Evictions))
+func (m *Misses) arrayNames(r *misses.Result) (names []string) {
+	seen := map[string]bool{}
 	for i := range r.Arrays {
-		a := &r.Arrays[i]
-		if names[a.Column] != "" {
-			names[a.Column] = "(others)"
-			continue
+		name := m.arrayName(&r.Arrays[i], r.Cache.LineBytes)
+		if seen[name] {
+			name += " at 0x" + strconv.FormatUint(r.Arrays[i].First*r.Cache.LineBytes, 16)
 		}
-		name := m.arrayName(a, r.Cache.LineBytes)
-		if slices.Contains(names, name) {
-			name += " at 0x" + strconv.FormatUint(a.First*r.Cache.LineBytes, 16)
-		}
-		names[a.Column] = name
+		seen[name] = true
+		names = append(names, name)
 	}
 	return names
+}
+
+// arraysOf returns the array of each reference that makes accesses.
+func (m *Misses) arraysOf(r *misses.Result) []int {
+	arrays := make([]int, len(r.Refs))
+	for i := range r.Arrays {
+		for _, ref := range r.Arrays[i].References {
+			arrays[ref] = i
+		}
+	}
+	return arrays
 }
 
 // arrayName names an array after the variables of its references.
@@ -292,11 +319,11 @@ const (
 // quickly, the list of classes is nil.
 func (m *Misses) Classes(loop int) (level string, classes []string) {
 	l := m.of
-	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
-	if at < 0 || m.Levels[at].Result.Simulated > mostClassSimulated || l.Tree().Size().Leaves > mostClassLeaves {
+	first := m.first()
+	if first == nil || first.Result.Simulated > mostClassSimulated || l.Tree().Size().Leaves > mostClassLeaves {
 		return "", nil
 	}
-	cache := m.Levels[at].Result.Cache
+	cache := first.Result.Cache
 	r, err := sma.Analyze(l.Tree(), cache)
 	if err != nil {
 		return "", nil
@@ -320,7 +347,7 @@ func (m *Misses) Classes(loop int) (level string, classes []string) {
 		}
 		classes = append(classes, class)
 	}
-	return m.Levels[at].Cache.Name, classes
+	return first.Cache.Name, classes
 }
 
 // AddClasses adds a column with the classes of the arrays to a table that

@@ -112,8 +112,12 @@ func LoopDoubts(r *ask.Run) (doubts []string) {
 	return doubts
 }
 
-// mostNests is the maximum number of nests in brief answers.
-const mostNests = 1000
+// Brief answers contain at most mostNests nests, and at most mostLineEvictions rows of evictions by
+// source line.
+const (
+	mostNests         = 1000
+	mostLineEvictions = 20
+)
 
 func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 	least, err := leastShare(q)
@@ -221,11 +225,18 @@ func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.
 			m.AddClasses(&d.Tables[i], arrays)
 		}
 	}
-	if d.Tables = append(d.Tables, m.Table(shown), m.Evictions()); d.Main == "" {
-		d.Main = "misses"
+	lines := math.MaxInt
+	if q.Brief {
+		lines = mostLineEvictions
 	}
-	if !q.Brief {
-		d.Tables = append(d.Tables, m.LineArrays())
+	evictions := []report.Table{m.Evictions(), m.LineEvictions(lines)}
+	for i := range evictions {
+		if t := &evictions[i]; t.Title != "" && r.Profile != nil && len(r.Profile.Totals.Threads) > 1 {
+			t.Title += ", if all threads share the cache"
+		}
+	}
+	if d.Tables = append(append(d.Tables, m.Table(shown)), evictions...); d.Main == "" {
+		d.Main = "misses"
 	}
 	for i := range m.Levels {
 		if text := m.Levels[i].Problem; text != "" {

@@ -18,9 +18,10 @@ type block struct {
 
 	items  []item // body of a loop
 	steps  []uint64
-	nodes  int    // number of nodes in the block's subtree, including the block itself
-	leaves []leaf // the references in the block's subtree
-	drifts []leaf // the leaves whose addresses change from one iteration to the next
+	nodes  int      // number of nodes in the block's subtree, including the block itself
+	leaves []leaf   // the references in the block's subtree
+	drifts []leaf   // the leaves whose addresses change from one iteration to the next
+	refs   []uint32 // the references of the leaves, in ascending order and without duplicates
 	// by leaf: its class number; leaves that access one array with the same step are in one class
 	classes []int
 	slow    bool // whether the leaves may access the same lines for several iterations
@@ -126,6 +127,11 @@ func (bs *blocks) build(n loops.Node) *block {
 		b.varies = b.varies || of.changesTrips(steps)
 		b.changes = b.changes || b.varies || of.changes
 	}
+	for i := range b.leaves {
+		b.refs = append(b.refs, uint32(b.leaves[i].ref))
+	}
+	slices.Sort(b.refs)
+	b.refs = slices.Compact(b.refs)
 	b.slow = true
 	for _, d := range b.drifts {
 		b.slow = b.slow && 2*magnitude(d.step)+d.bytes <= d.grain

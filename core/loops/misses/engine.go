@@ -29,7 +29,6 @@ type engine struct {
 	series []*series
 	transcript
 	done         uint64 // number of simulated accesses
-	cost         uint64 // cost of a checkpoint, in accesses
 	jumps        uint64 // number of jumps over periods
 	progressions int    // number of jumps over iterations with varying inner trip counts
 	varying      int    // number of running loops with varying inner trip counts
@@ -43,7 +42,6 @@ func newEngine(l *layout, sets, ways uint64) *engine {
 	refs := len(l.tree.References())
 	e.tally.arrays = l.arrays
 	e.tally.counts = make([]hits, e.nodes+refs)
-	e.tally.out = make([]uint64, e.arrays.shown*e.arrays.shown)
 	e.reads = make([]loops.Addresses, refs)
 	for ref := range refs {
 		e.reads[ref] = l.tree.Addresses(ref)
@@ -57,8 +55,13 @@ func newEngine(l *layout, sets, ways uint64) *engine {
 	return e
 }
 
+// countEvictions makes the engine count evictions.
+func (e *engine) countEvictions() {
+	e.tally.out = make([]uint64, len(e.reads)*len(e.arrays.columns))
+	e.state.track()
+}
+
 func (e *engine) run() {
-	e.cost = uint64(e.state.lines() + len(e.tally.out) + len(e.tally.depths))
 	e.few, _ = e.state.(*frames)
 	if s, ok := e.state.(*stacks); ok && e.sets == 1 {
 		e.full = &s.all[0]
@@ -155,17 +158,19 @@ func (e *engine) accessOne(addr trace.Addr, of *flatReference, at int) {
 	case e.few != nil:
 		e.tally.counts[at].accesses++
 		if set := int(e.few.set(line)) * e.few.ways; e.few.held[set] != line {
-			e.few.moveToFront(&access{line, uint32(at), of.array}, e.few.held[set:set+e.few.ways], &e.tally)
+			e.few.moveToFront(&access{line, uint32(at), of.ref}, set, &e.tally)
+		} else if e.few.last != nil {
+			e.few.last[set] = of.ref
 		}
 	case e.full != nil:
 		e.tally.counts[at].accesses++
-		if e.full.order[e.full.next-1] != line {
-			e.full.moveToTop(&access{line, uint32(at), of.array}, &e.tally)
-		} else if e.tally.depths != nil {
-			e.tally.depths[0]++
+		if a := (access{line, uint32(at), of.ref}); e.full.order[e.full.next-1] != line {
+			e.full.moveToTop(&a, &e.tally)
+		} else {
+			e.full.touchTop(&a, &e.tally)
 		}
 	default:
-		e.queue = append(e.queue, access{line, uint32(at), of.array})
+		e.queue = append(e.queue, access{line, uint32(at), of.ref})
 		e.state.touch(e.queue, &e.tally)
 		e.queue = e.queue[:0]
 	}
@@ -176,7 +181,7 @@ func (e *engine) accessSeveral(addr trace.Addr, of *flatReference, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
 	e.done += last - line // the caller has already counted the access to the first line
 	for ; line <= last; line++ {
-		e.queue = append(e.queue, access{line, uint32(at), of.array})
+		e.queue = append(e.queue, access{line, uint32(at), of.ref})
 		if len(e.queue) == queueLength || line == last {
 			e.state.touch(e.queue, &e.tally)
 			e.queue = e.queue[:0]
@@ -215,7 +220,7 @@ func (e *engine) accessLeaf(b *block, addr trace.Addr, at int) {
 func (e *engine) queueReference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	line, last := addr>>e.shift, (addr+bytes-1)>>e.shift
 	for {
-		e.queue = append(e.queue, access{line, uint32(at), e.columns[ref]})
+		e.queue = append(e.queue, access{line, uint32(at), ref})
 		if len(e.queue) == queueLength {
 			e.flush()
 		}
@@ -341,7 +346,7 @@ func (e *engine) runLeaves(b *block, cur []uint64, iterations uint64, at int) {
 			}
 			n := len(e.queue)
 			e.queue = e.queue[:n+1]
-			e.queue[n] = access{line, uint32(at + 1 + j), e.columns[it.ref]}
+			e.queue[n] = access{line, uint32(at + 1 + j), uint32(it.ref)}
 			if n+1 == queueLength {
 				e.flush()
 			}
@@ -372,14 +377,18 @@ func (e *engine) runLeavesFewWays(b *block, cur []uint64, iterations uint64, at 
 			}
 			line, last := addr>>e.shift, (addr+it.bytes-1)>>e.shift
 			if set := int(f.set(line)) * ways; f.held[set] != line {
-				f.moveToFront(&access{line, uint32(at + 1 + j), e.columns[it.ref]}, f.held[set:set+ways], t)
+				f.moveToFront(&access{line, uint32(at + 1 + j), uint32(it.ref)}, set, t)
+			} else if f.last != nil {
+				f.last[set] = uint32(it.ref)
 			}
 			for line < last {
 				line++
 				made++
 				t.counts[at+1+j].accesses += e.weight
 				if set := int(f.set(line)) * ways; f.held[set] != line {
-					f.moveToFront(&access{line, uint32(at + 1 + j), e.columns[it.ref]}, f.held[set:set+ways], t)
+					f.moveToFront(&access{line, uint32(at + 1 + j), uint32(it.ref)}, set, t)
+				} else if f.last != nil {
+					f.last[set] = uint32(it.ref)
 				}
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/stackglass/stackglass/core/loops"
-	"github.com/stackglass/stackglass/core/trace"
 )
 
 // layout contains the properties of a tree for one line size. These properties are computed before
@@ -21,12 +20,11 @@ type layout struct {
 	flats  []flatReference
 	bytes  []uint32 // size in bytes, by reference; 0 for an event
 
-	many    bool      // whether accesses in short top-level loops are counted separately for each reference
-	tops    []topLoop // top-level loops that are counted node by node
-	loops   []*block  // the block of each loop in tops
-	nodes   int       // number of counters of nodes; these counters precede the counters of references
-	arrays  *arrayMap
-	columns []uint32 // by reference: the column of its array
+	many   bool      // whether accesses in short top-level loops are counted separately for each reference
+	tops   []topLoop // top-level loops that are counted node by node
+	loops  []*block  // the block of each loop in tops
+	nodes  int       // number of counters of nodes; these counters precede the counters of references
+	arrays *arrayMap
 }
 
 // topLoop is a top-level loop with separate counters.
@@ -60,9 +58,8 @@ type flatReference struct {
 	step  uint64
 	bytes uint32 // size of the reference in bytes; 0 for an event
 	ref   uint32
-	array uint32 // column of the reference's array
-	far   bool   // whether the reference's step is large
-	wild  bool   // whether the reference is wild: its addresses are stored in a list
+	far   bool // whether the reference's step is large
+	wild  bool // whether the reference is wild: its addresses are stored in a list
 }
 
 const (
@@ -126,15 +123,6 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 	}
 	seen.joinWild(t)
 	l.arrays = divideLines(seen.spans, seen.uses, l.shift)
-	l.columns = make([]uint32, len(refs))
-	for ref, s := range l.arrays.byRef {
-		if s >= 0 {
-			l.columns[ref] = l.arrays.number[s]
-		}
-	}
-	for i := range l.flats {
-		l.flats[i].array = l.columns[l.flats[i].ref]
-	}
 	return l
 }
 
@@ -295,22 +283,31 @@ func (e *extents) joinWild(t *loops.Tree) {
 	}
 }
 
-const maxArrays = 32
+// The table of evictions has at most maxColumns columns, and fewer columns if there would otherwise be
+// more than maxEvictionCounters counters. If there are more references than columns, all columns
+// except for maxArrays columns represent single references, beginning with the most frequently used
+// references. The other columns represent the remaining references to one array, and the last column
+// represents several arrays if there are more arrays.
+const (
+	maxArrays           = 32
+	maxColumns          = 96
+	maxEvictionCounters = 1 << 22
+)
 
-// arrayMap maps each line to its array. References with overlapping lines belong to one array.
+// arrayMap divides the references among arrays. References with overlapping lines belong to one
+// array.
 type arrayMap struct {
-	spans  []span   // spans of lines, in ascending order
-	number []uint32 // by span: its column in the table of evictions
-	byRef  []int    // by reference: the index of its span, or -1 if it has no span
-	shown  int      // number of columns in use
-	last   int      // index of the span that contains the most recently looked up line
+	spans    []span   // spans of lines of the arrays, in ascending order
+	byRef    []int    // by reference: the index of its array, or -1 if it makes no accesses
+	columns  []Column // the columns of the table of evictions
+	columnOf []uint32 // by reference: its column
 }
 
 // divideLines divides the lines among arrays: it joins the spans of references with overlapping
 // lines. It ignores spans that end before they begin, because they are empty. The most frequently
-// used arrays get separate columns.
+// used references and arrays get separate columns.
 func divideLines(all []span, uses []uint64, shift uint) *arrayMap {
-	a := &arrayMap{byRef: make([]int, len(all))}
+	a := &arrayMap{byRef: make([]int, len(all)), columnOf: make([]uint32, len(all))}
 	var order []int
 	for ref := range all {
 		a.byRef[ref] = -1
@@ -332,32 +329,40 @@ func divideLines(all []span, uses []uint64, shift uint) *arrayMap {
 		a.byRef[ref] = len(a.spans) - 1
 		weight[len(a.spans)-1] += uses[ref]
 	}
-	a.number = make([]uint32, len(a.spans))
-	a.shown = min(len(a.spans), maxArrays)
-	heavy := indices(len(a.spans))
-	if len(a.spans) > maxArrays {
-		slices.SortStableFunc(heavy, func(x, y int) int { return cmp.Compare(weight[y], weight[x]) })
-		slices.Sort(heavy[:maxArrays-1])
-	}
-	for i, s := range heavy {
-		a.number[s] = uint32(min(i, maxArrays-1))
-	}
+	a.setColumns(order, uses, weight)
 	return a
 }
 
-// columnOf returns the column of the array that contains a line.
-func (a *arrayMap) columnOf(line trace.Line) uint32 {
-	if s := &a.spans[a.last]; line < s.first || line > s.last {
-		lo, hi := 0, len(a.spans)-1
-		for lo < hi {
-			mid := (lo + hi) / 2
-			if a.spans[mid].last < line {
-				lo = mid + 1
-			} else {
-				hi = mid
-			}
-		}
-		a.last = lo
+// setColumns assigns columns to the references in the slice "refs", which have the given numbers of
+// uses. The slice "weight" contains the number of uses of each array.
+func (a *arrayMap) setColumns(refs []int, uses, weight []uint64) {
+	slices.SortStableFunc(refs, func(x, y int) int { return cmp.Compare(uses[y], uses[x]) })
+	most := max(1, min(maxColumns, maxEvictionCounters/max(1, len(uses))))
+	arrays := min(maxArrays, most)
+	own := most - arrays // number of references with columns of their own
+	if len(refs) <= most {
+		own = len(refs)
 	}
-	return a.number[a.last]
+	for i, ref := range refs[:own] {
+		a.columnOf[ref] = uint32(i)
+		a.columns = append(a.columns, Column{Array: a.byRef[ref], Ref: ref})
+	}
+	if own == len(refs) {
+		return
+	}
+	heavy := indices(len(a.spans))
+	slices.SortStableFunc(heavy, func(x, y int) int { return cmp.Compare(weight[y], weight[x]) })
+	column := make([]uint32, len(a.spans)) // by array
+	for i, array := range heavy {
+		if i < arrays {
+			a.columns = append(a.columns, Column{Array: array, Ref: -1})
+		}
+		column[array] = uint32(len(a.columns) - 1)
+	}
+	if len(heavy) > arrays {
+		a.columns[len(a.columns)-1].Array = -1
+	}
+	for _, ref := range refs[own:] {
+		a.columnOf[ref] = column[a.byRef[ref]]
+	}
 }

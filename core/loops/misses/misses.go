@@ -14,7 +14,10 @@
 //     between the two states at shifted addresses. To skip the remaining periods of the loop, the
 //     increments of the counters and the movements of the lines are multiplied by the number of
 //     skipped periods.
-//  4. Cold misses are first touches of a line. Capacity misses are the misses of a fully
+//  4. Evictions are counted by the reference that fetched a line and by the reference that made the
+//     last access to the evicted line. The cache state therefore also contains the last reference to
+//     each line, and two states are equal only if these references are equal.
+//  5. Cold misses are first touches of a line. Capacity misses are the misses of a fully
 //     associative cache with the same number of lines, not counting cold misses. The number of
 //     conflict misses is the total number of misses minus the number of cold and capacity misses,
 //     and may be negative (MODELS §4).
@@ -77,8 +80,7 @@
 // varying inner loops that are too short for the cache to reach a steady state, and references
 // outside loops. [Result.Simulated] is the number of simulated accesses, and [Result.Jumped] is the
 // number of skipped accesses. Irregular traces yield trees with millions of top-level nodes. Trees
-// of this kind are read twice, because all arrays must be known before evictions can be attributed
-// to arrays. All threads share the cache. A hierarchy of several levels follows the
+// of this kind are read twice, because all arrays must be known before the simulation. All threads share the cache. A hierarchy of several levels follows the
 // independent-level model (MODELS §3): each level sees every access. Write-backs are not counted.
 package misses
 
@@ -179,9 +181,10 @@ type Result struct {
 	Refs []Counts
 
 	Arrays []Array // in ascending order of address
-	// Evictions[i][j] is the number of times that a line of the array in column i evicted a line of
-	// the array in column j.
+	// Evictions[i][j] is the number of times that reference i fetched a line and thereby evicted a
+	// line, if Columns[j] describes the reference that made the last access to the evicted line.
 	Evictions [][]uint64
+	Columns   []Column
 
 	// Simulated is the number of line accesses that were simulated one by one to count Misses.
 	// Jumped is the number of line accesses that were skipped, because their misses follow from
@@ -223,8 +226,14 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 type Array struct {
 	First, Last trace.Line
 	References  []int // indices in loops.Tree.References
-	Column      int   // column in Evictions; if there are 32 columns, the last column may represent several arrays
 	Counts      Counts
+}
+
+// Column describes references that made the last access to evicted lines. A column represents one
+// reference, or, if there are many references, the rarely used references to one or several arrays.
+type Column struct {
+	Array int // index in Result.Arrays; -1: several arrays
+	Ref   int // index in loops.Tree.References; -1: several references
 }
 
 // errMany reports a tree with too many references to count.
@@ -322,7 +331,6 @@ func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool, nodes
 	if err != nil {
 		return 0, nil, err
 	}
-	e.tally.out = nil
 	e.pauser.ask = func() bool { return goOn(e.lowerBound()) }
 	e.begins = func(node int) {
 		if slices.Contains(nodes, node) {
@@ -360,6 +368,7 @@ func count(t *loops.Tree, c Cache, goOn func() bool) (*engine, error) {
 		return nil, err
 	}
 	e.pauser.ask = goOn
+	e.countEvictions()
 	if e.run(); e.over {
 		return nil, ErrStopped
 	}
@@ -405,8 +414,8 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	}
 	r.Jumped = r.Total.Accesses - r.Simulated
 	a := e.arrays
-	for i, s := range a.spans {
-		r.Arrays = append(r.Arrays, Array{First: s.first, Last: s.last, Column: int(a.number[i])})
+	for _, s := range a.spans {
+		r.Arrays = append(r.Arrays, Array{First: s.first, Last: s.last})
 	}
 	for ref, i := range a.byRef {
 		if i >= 0 {
@@ -414,8 +423,11 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 			r.Arrays[i].Counts.add(r.Refs[ref])
 		}
 	}
-	for i := range a.shown {
-		r.Evictions = append(r.Evictions, e.tally.out[i*a.shown:(i+1)*a.shown])
+	if e.tally.out != nil {
+		r.Columns = a.columns
+		for ref := range r.Refs {
+			r.Evictions = append(r.Evictions, e.tally.evictedBy(uint32(ref)))
+		}
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package misses
 
 import (
+	"math"
 	"os"
 	"slices"
 	"testing"
@@ -9,11 +10,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkRun compares the result of Run with the result of a simulation of every access.
+// checkRun compares a run, with and without counting evictions, with a simulation of every access.
 func checkRun(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
 	many := rapid.IntRange(0, 3).Draw(t, "count short loops by reference") == 0
 	e := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways)
+	e.countEvictions()
 	e.run()
+	plain := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways) // counts no evictions
+	plain.run()
+	if !slices.Equal(plain.tally.counts, e.tally.counts) {
+		t.Fatalf("%v: counts %v without evictions, and %v with evictions", c, plain.tally.counts, e.tally.counts)
+	}
 	want := newNaive(newLayoutOf(tree, c.LineBytes, many), c)
 	want.run()
 	for i, n := range want.nodes {
@@ -39,6 +46,44 @@ func checkRun(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progression
 		}
 	}
 	return jumped - e.done, e.progressions
+}
+
+// TestColumns checks that the most frequently used references have columns of their own, that each
+// column represents the array of its references, and that there are not too many counters.
+func TestColumns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{0, 1, 20, maxColumns, maxColumns + 1, 500, 1 << 16, 1 << 18}).Draw(t, "references")
+		arrays := rapid.Uint64Range(1, 200).Draw(t, "arrays")
+		spans, uses := make([]span, n), make([]uint64, n)
+		for ref := range spans {
+			first := 1000 * (uint64(ref) * 7 % arrays)
+			if spans[ref], uses[ref] = (span{first, first + 99}), uint64(ref*31%1009); ref%13 == 12 {
+				spans[ref], uses[ref] = span{1, 0}, 0
+			}
+		}
+		a := divideLines(spans, slices.Clone(uses), 3)
+		if most := max(maxEvictionCounters, n); len(a.columns)*n > most || len(a.columns) > maxColumns {
+			t.Fatalf("%d columns for %d references", len(a.columns), n)
+		}
+		own, least, rest := map[int]bool{}, uint64(math.MaxUint64), uint64(0)
+		for ref, array := range a.byRef {
+			if array < 0 {
+				continue
+			}
+			c := a.columns[a.columnOf[ref]]
+			if c.Array != array && c.Array != -1 || c.Ref != ref && c.Ref != -1 || c.Array == -1 && (c.Ref != -1 || len(a.spans) <= min(maxArrays, len(a.columns))) {
+				t.Fatalf("reference %d of array %d has column %+v", ref, array, c)
+			}
+			if own[c.Ref] = true; c.Ref == ref {
+				least = min(least, uses[ref])
+			} else {
+				rest = max(rest, uses[ref])
+			}
+		}
+		if rest > least || n <= maxColumns && own[-1] {
+			t.Fatalf("a reference with %d uses has no column of its own, although a reference with %d uses has one", rest, least)
+		}
+	})
 }
 
 // TestRandomNestsEqualSimulation checks that, for random nests and caches, the counts of every

@@ -13,7 +13,8 @@ import (
 type naive struct {
 	e     *engine // provides the layout and the lists of addresses, but does not simulate
 	cache Cache
-	sets  [][]trace.Line // most recently used first
+	sets  [][]trace.Line     // most recently used first
+	last  map[trace.Line]int // the last reference to each line
 	seen  map[trace.Line]bool
 	nodes []Counts
 	out   []uint64
@@ -22,7 +23,7 @@ type naive struct {
 
 func newNaive(l *layout, c Cache) *naive {
 	e := newEngine(l, c.Sets, c.Ways)
-	return &naive{e: e, cache: c, sets: make([][]trace.Line, c.Sets), seen: map[trace.Line]bool{}, nodes: make([]Counts, len(e.tally.counts)), out: make([]uint64, len(e.tally.out))}
+	return &naive{e: e, cache: c, sets: make([][]trace.Line, c.Sets), last: map[trace.Line]int{}, seen: map[trace.Line]bool{}, nodes: make([]Counts, len(e.tally.counts)), out: make([]uint64, len(e.reads)*len(l.arrays.columns))}
 }
 
 func (n *naive) run() {
@@ -85,11 +86,12 @@ func (n *naive) access(line trace.Line, at, ref int) {
 		}
 		if len(*set) == int(n.cache.Ways) {
 			last := len(*set) - 1
-			n.out[int(n.e.columns[ref])*n.e.tally.arrays.shown+int(n.e.tally.arrays.columnOf((*set)[last]))]++
+			n.out[ref*len(n.e.arrays.columns)+int(n.e.arrays.columnOf[n.last[(*set)[last]]])]++
 			*set = (*set)[:last]
 		}
 	}
 	*set = slices.Insert(*set, 0, line)
+	n.last[line] = ref
 }
 
 // content returns the lines of a set, most recently used first.

@@ -203,7 +203,7 @@ func (s *series) save(e *engine, n int, b *block, at int) {
 		s.states, s.totals = append(s.states, nil), append(s.totals, nil)
 	}
 	s.states[n] = e.state.save(s.states[n][:0])
-	s.totals[n] = e.tally.save(s.totals[n][:0], at, b.nodes)
+	s.totals[n] = e.tally.save(s.totals[n][:0], at, b)
 	s.marks = append(s.marks, e.here())
 	e.writeState()
 }
@@ -217,7 +217,10 @@ func (s *series) isProgression(e *engine, n int) bool {
 		b.lines-a.lines != c.lines-b.lines || b.times-a.times != c.times-b.times {
 		return false
 	}
-	if !inProgression(s.states[n-2], s.states[n-1], s.states[n], e.sets) {
+	x, y, z := s.states[n-2], s.states[n-1], s.states[n]
+	lines := len(e.state.linesIn(x))
+	if len(x) != len(y) || len(y) != len(z) || !slices.Equal(x[lines:], y[lines:]) || !slices.Equal(y[lines:], z[lines:]) ||
+		!inProgression(x[:lines], y[:lines], z[:lines], e.sets) {
 		return false
 	}
 	if n == 2 {
@@ -275,7 +278,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	for tries := 0; tries < maxTries && good+1 < bad && !e.over; tries++ {
 		before := e.done
 		e.state.load(s.stateBefore(try - 1))
-		e.tally.load(s.totals[n], at, b.nodes)
+		e.tally.load(s.totals[n], at, b)
 		copy(cur, start)
 		advance(cur, b.steps, (try-1)*s.block-(i-s.first))
 		e.broken = false
@@ -302,7 +305,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	e.broken = false
 	copy(cur, start)
 	if good == uint64(n) {
-		e.tally.load(s.totals[n], at, b.nodes)
+		e.tally.load(s.totals[n], at, b)
 		e.state.load(s.states[n])
 		s.giveUp(e, i)
 		return 0
@@ -329,7 +332,8 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 func (e *engine) writeState() {
 	if e.open > 0 {
 		e.cuts = append(e.cuts, len(e.lines))
-		e.lines = e.state.save(e.lines)
+		all := e.state.save(e.lines)
+		e.lines = all[:len(e.lines)+len(e.state.linesIn(all[len(e.lines):]))]
 	}
 }
 
@@ -370,7 +374,7 @@ func (s *series) matchesFirst(e *engine, end mark, last uint64, b *block, at int
 	}
 	value := newNewton(s.need, last-1, 0)
 	before := s.totals[s.need]
-	for j, now := range e.tally.save(nil, at, b.nodes) {
+	for j, now := range e.tally.save(nil, at, b) {
 		if value.evaluate(s.totals, j) != now-before[j] {
 			return false
 		}
@@ -421,7 +425,7 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 	for j := range sums {
 		sums[j] += total.evaluate(s.totals, j)
 	}
-	e.tally.load(sums, at, b.nodes)
+	e.tally.load(sums, at, b)
 }
 
 // newton evaluates polynomials with Newton's forward differences.

@@ -7,9 +7,9 @@ import (
 )
 
 type access struct {
-	line  trace.Line
-	at    uint32 // index of the counters of the access
-	array uint32 // column of the line's array
+	line trace.Line
+	at   uint32 // index of the counters of the access
+	ref  uint32 // reference that makes the access
 }
 
 // tally contains the counters of a run.
@@ -17,29 +17,47 @@ type tally struct {
 	weight uint64 // number of accesses that each simulated access represents
 	counts []hits
 	arrays *arrayMap
-	// number of evictions, by the array of the new line and the array of the evicted line; nil if not
-	// needed
+	// number of evictions, by the reference that fetched the new line and the column of the reference
+	// that made the last access to the evicted line; nil if not needed
 	out    []uint64
 	depths []uint64 // number of hits by stack distance, if there is only one set; nil if not needed
 }
 
 type hits struct{ accesses, misses uint64 }
 
-// save appends the counters of nodes [at, at+nodes), of evictions and of stack distances to a list.
-func (t *tally) save(to []uint64, at, nodes int) []uint64 {
-	for _, n := range t.counts[at : at+nodes] {
+// save appends the counters of a loop to a list: the counters of its nodes, of which the first has
+// the index at, of evictions by its references, and of stack distances.
+func (t *tally) save(to []uint64, at int, b *block) []uint64 {
+	for _, n := range t.counts[at : at+b.nodes] {
 		to = append(to, n.accesses, n.misses)
 	}
-	return append(append(to, t.out...), t.depths...)
+	if t.out != nil {
+		for _, ref := range b.refs {
+			to = append(to, t.evictedBy(ref)...)
+		}
+	}
+	return append(to, t.depths...)
 }
 
 // load restores the counters that save appended.
-func (t *tally) load(from []uint64, at, nodes int) {
-	for i := range nodes {
+func (t *tally) load(from []uint64, at int, b *block) {
+	for i := range b.nodes {
 		t.counts[at+i] = hits{from[2*i], from[2*i+1]}
 	}
-	from = from[copy(t.out, from[2*nodes:])+2*nodes:]
+	from = from[2*b.nodes:]
+	if t.out != nil {
+		for _, ref := range b.refs {
+			from = from[copy(t.evictedBy(ref), from):]
+		}
+	}
 	copy(t.depths, from)
+}
+
+// evictedBy returns the counters of evictions by a reference. The counters are indexed by the column
+// of the reference that made the last access to the evicted line.
+func (t *tally) evictedBy(ref uint32) []uint64 {
+	n := len(t.arrays.columns)
+	return t.out[int(ref)*n:][:n]
 }
 
 // state is the content of a cache with LRU replacement in each set.
@@ -52,6 +70,10 @@ type state interface {
 	// all lines
 	moved(from []uint64, m *motion) bool
 	move(m *motion, times uint64) // applies the motion m to all lines, the given number of times
+	// track makes the state record the last reference to each line. The saved content then also
+	// contains these references, at its end.
+	track()
+	linesIn(saved []uint64) []uint64 // the part of a saved content that does not contain references
 }
 
 const noLine = ^uint64(0)
@@ -91,7 +113,8 @@ type frames struct {
 	index
 	ways  int
 	held  []trace.Line
-	spare []trace.Line
+	last  []uint32 // the last reference to each line; nil if not recorded
+	spare []uint64
 }
 
 func newFrames(sets, ways uint64) *frames {
@@ -108,48 +131,73 @@ func (f *frames) touch(all []access, t *tally) {
 	for i := range all {
 		a := &all[i]
 		t.counts[a.at].accesses += t.weight
-		at := int(f.set(a.line)) * f.ways
-		if set := f.held[at : at+f.ways]; set[0] != a.line {
-			f.moveToFront(a, set, t)
+		if at := int(f.set(a.line)) * f.ways; f.held[at] != a.line {
+			f.moveToFront(a, at, t)
+		} else if f.last != nil {
+			f.last[at] = a.ref
 		}
 	}
 }
 
-// moveToFront makes a line the most recently used line of its set. The line must not already be the
-// most recently used line.
-func (f *frames) moveToFront(a *access, set []trace.Line, t *tally) {
+// moveToFront makes a line the most recently used line of its set, which begins at the given index.
+// The line must not already be the most recently used line.
+func (f *frames) moveToFront(a *access, at int, t *tally) {
+	set := f.held[at : at+f.ways]
 	above := set[0]
 	set[0] = a.line
 	for w := 1; w < len(set); w++ {
 		above, set[w] = set[w], above
 		if above == a.line {
+			if f.last != nil {
+				last := f.last[at : at+f.ways]
+				copy(last[1:w+1], last)
+				last[0] = a.ref
+			}
 			return
 		}
 	}
 	t.counts[a.at].misses += t.weight
-	if above != noLine {
-		t.countEviction(a, above)
+	if f.last != nil {
+		last := f.last[at : at+f.ways]
+		if above != noLine {
+			t.countEviction(a, last[f.ways-1])
+		}
+		copy(last[1:], last)
+		last[0] = a.ref
 	}
 }
 
-// countEviction records that an access has evicted the given line.
-func (t *tally) countEviction(a *access, line trace.Line) {
-	if t.out == nil {
-		return
-	}
-	t.out[int(a.array)*t.arrays.shown+int(t.arrays.columnOf(line))] += t.weight
+// countEviction records that an access has evicted a line, and which reference made the last access
+// to this line.
+func (t *tally) countEviction(a *access, last uint32) {
+	t.evictedBy(a.ref)[t.arrays.columnOf[last]] += t.weight
 }
 
-func (f *frames) save(to []uint64) []uint64 { return append(to, f.held...) }
+func (f *frames) track() { f.last = make([]uint32, len(f.held)) }
 
-func (f *frames) load(from []uint64) { copy(f.held, from) }
+func (f *frames) linesIn(saved []uint64) []uint64 { return saved[:len(f.held)] }
+
+func (f *frames) save(to []uint64) []uint64 {
+	to = append(to, f.held...)
+	for _, ref := range f.last {
+		to = append(to, uint64(ref))
+	}
+	return to
+}
+
+func (f *frames) load(from []uint64) {
+	from = from[copy(f.held, from):]
+	for i := range f.last {
+		f.last[i] = uint32(from[i])
+	}
+}
 
 func (f *frames) moved(from []uint64, m *motion) bool {
 	to := int(m.turn) * f.ways
 	for at := 0; at < len(f.held); at += f.ways {
 		before, now := from[at:at+f.ways], f.held[to:to+f.ways]
 		for w := f.ways - 1; w >= 0; w-- {
-			if !m.movesTo(before[w], now[w]) {
+			if !m.movesTo(before[w], now[w]) || f.last != nil && from[len(f.held)+at+w] != uint64(f.last[to+w]) {
 				return false
 			}
 		}
@@ -162,11 +210,14 @@ func (f *frames) moved(from []uint64, m *motion) bool {
 
 func (f *frames) move(m *motion, times uint64) {
 	turn := int(mulMod(m.turn, times, f.sets))
-	f.spare = append(f.spare[:0], f.held...)
+	f.spare = f.save(f.spare[:0])
 	for s := range int(f.sets) {
 		to := (s + turn) % int(f.sets)
 		for w, line := range f.spare[s*f.ways : (s+1)*f.ways] {
 			f.held[to*f.ways+w] = m.positionAfter(line, times)
+			if f.last != nil {
+				f.last[to*f.ways+w] = uint32(f.spare[len(f.held)+s*f.ways+w])
+			}
 		}
 	}
 }
@@ -203,9 +254,19 @@ func (s *stacks) touch(all []access, t *tally) {
 		}
 		if k.order[k.next-1] != a.line {
 			k.moveToTop(a, t)
-		} else if t.depths != nil {
-			t.depths[0] += t.weight
+		} else {
+			k.touchTop(a, t)
 		}
+	}
+}
+
+// touchTop accesses the most recently used line.
+func (k *stack) touchTop(a *access, t *tally) {
+	if t.depths != nil {
+		t.depths[0] += t.weight
+	}
+	if k.last != nil {
+		k.last[k.next-1] = a.ref
 	}
 }
 
@@ -222,13 +283,28 @@ func (k *stack) moveToTop(a *access, t *tally) {
 	} else {
 		t.counts[a.at].misses += t.weight
 		if k.held == k.most {
-			t.countEviction(a, k.drop())
+			if stamp := k.drop(); k.last != nil {
+				t.countEviction(a, k.last[stamp])
+			}
 			_, slot = k.find(a.line)
 		}
 		k.held++
 		k.keys[slot], k.values[slot] = a.line, int32(k.next)
 	}
-	k.put(a.line)
+	k.put(a)
+}
+
+func (s *stacks) track() {
+	for i := range s.all {
+		s.all[i].last = make([]uint32, len(s.all[i].order))
+	}
+}
+
+func (s *stacks) linesIn(saved []uint64) []uint64 {
+	if s.all[0].last == nil {
+		return saved
+	}
+	return saved[:(len(saved)+len(s.all))/2]
 }
 
 func (s *stacks) save(to []uint64) []uint64 {
@@ -241,10 +317,19 @@ func (s *stacks) save(to []uint64) []uint64 {
 			}
 		}
 	}
+	for i := range s.all {
+		k := &s.all[i]
+		for at := k.tail; at < k.next && k.last != nil; at++ {
+			if k.isLive(at) {
+				to = append(to, uint64(k.last[at]))
+			}
+		}
+	}
 	return to
 }
 
 func (s *stacks) load(from []uint64) {
+	refs := from[len(s.linesIn(from)):]
 	for i := range s.all {
 		k := &s.all[i]
 		k.held = int(from[0])
@@ -253,22 +338,27 @@ func (s *stacks) load(from []uint64) {
 		for at, line := range from[:k.held] {
 			k.order[1+at] = line
 			k.live[(1+at)/64] |= 1 << ((1 + at) % 64)
+			if k.last != nil {
+				k.last[1+at] = uint32(refs[at])
+			}
 		}
 		from = from[k.held:]
+		refs = refs[min(len(refs), k.held):]
 		k.next, k.tail = 1+k.held, 1
 		k.renumber()
 	}
 }
 
 func (s *stacks) moved(from []uint64, m *motion) bool {
+	refs := from[len(s.linesIn(from)):]
 	to := int(m.turn)
 	for range s.all {
 		k := &s.all[to]
 		held := int(from[0])
-		if held != k.held || !k.equalsMoved(from[1:1+held], m) {
+		if held != k.held || !k.equalsMoved(from[1:1+held], refs, m) {
 			return false
 		}
-		from = from[1+held:]
+		from, refs = from[1+held:], refs[min(len(refs), held):]
 		if to++; to == len(s.all) {
 			to = 0
 		}
@@ -297,6 +387,7 @@ func (s *stacks) move(m *motion, times uint64) {
 type stack struct {
 	most, held int
 	order      []trace.Line // line of each stamp
+	last       []uint32     // the last reference to the line of each stamp; nil if not recorded
 	live       []uint64     // a bit for each stamp
 	next       int          // the next stamp
 	tail       int          // lower bound on all live stamps
@@ -348,26 +439,29 @@ func (k *stack) countNewer(stamp int) (n int) {
 	return n
 }
 
-func (k *stack) put(line trace.Line) {
-	k.order[k.next] = line
+func (k *stack) put(a *access) {
+	k.order[k.next] = a.line
+	if k.last != nil {
+		k.last[k.next] = a.ref
+	}
 	k.live[k.next/64] |= 1 << (k.next % 64)
 	if k.next++; k.next == len(k.order) {
 		k.renumber()
 	}
 }
 
-func (k *stack) drop() (line trace.Line) {
+// drop removes the least recently used line, and returns its stamp.
+func (k *stack) drop() (stamp int) {
 	word := k.tail / 64
 	for k.live[word] == 0 {
 		word++
 	}
-	k.tail = 64*word + bits.TrailingZeros64(k.live[word])
-	line = k.order[k.tail]
+	stamp = 64*word + bits.TrailingZeros64(k.live[word])
 	k.live[word] &= k.live[word] - 1
-	k.tail++
+	k.tail = stamp + 1
 	k.held--
-	k.remove(line)
-	return line
+	k.remove(k.order[stamp])
+	return stamp
 }
 
 // remove removes a line from the hash table, and moves later entries to close the gap.
@@ -390,6 +484,9 @@ func (k *stack) renumber() {
 	for at := k.tail; at < k.next; at++ {
 		if k.isLive(at) {
 			k.order[to] = k.order[at]
+			if k.last != nil {
+				k.last[to] = k.last[at]
+			}
 			to++
 		}
 	}
@@ -408,13 +505,13 @@ func (k *stack) renumber() {
 	}
 }
 
-// equalsMoved reports whether the stack contains exactly the saved lines after the motion m. The
-// first saved line is the least recently used line.
-func (k *stack) equalsMoved(from []uint64, m *motion) bool {
+// equalsMoved reports whether the stack contains exactly the saved lines after the motion m, with the
+// same last references. The first saved line is the least recently used line.
+func (k *stack) equalsMoved(from, refs []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {
 		if k.isLive(at) {
-			if !m.movesTo(from[i], k.order[at]) {
+			if !m.movesTo(from[i], k.order[at]) || k.last != nil && refs[i] != uint64(k.last[at]) {
 				return false
 			}
 			i++

@@ -276,6 +276,7 @@ func BenchmarkReal(b *testing.B) {
 				l := newLayout(tree, c.LineBytes)
 				for b.Loop() {
 					e := newEngine(l, c.Sets, c.Ways)
+					e.countEvictions()
 					e.run()
 					e.result(c, nil, nil)
 				}

@@ -20,6 +20,7 @@ type plan struct {
 	period uint64
 	first  uint64 // first iteration for which the regions are valid
 	end    uint64 // first iteration in which two regions may collide
+	cost   uint64 // cost of a checkpoint, in accesses
 	vain   int    // number of consecutive unsuccessful comparisons
 	// 1 if two states that are several periods apart matched, so states that are one period apart
 	// are compared next; 2 if these states did not match
@@ -113,7 +114,8 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 		b.skip--
 		return
 	}
-	if b.referencesPerIteration(cur)*float64(trips) < 3*float64(e.cost) {
+	w.cost = e.checkpointCost(b)
+	if b.referencesPerIteration(cur)*float64(trips) < 3*float64(w.cost) {
 		return
 	}
 	if !w.setPeriod(e, b, trips) {
@@ -127,6 +129,15 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 }
 
 const maxLeaves = 512
+
+// checkpointCost returns the cost of a checkpoint of a loop, in accesses.
+func (e *engine) checkpointCost(b *block) uint64 {
+	cost := e.state.lines() + len(e.tally.depths)
+	if e.tally.out != nil {
+		cost += e.state.lines() + len(b.refs)*len(e.arrays.columns)
+	}
+	return uint64(cost)
+}
 
 // setPeriod finds the number of iterations after which every reference is at the same offset in its
 // line and all references have moved by the same number of sets.
@@ -261,7 +272,7 @@ func (w *plan) check(e *engine, b *block, cur []uint64, i, trips uint64, at int)
 		w.setRegions(e, b, cur, i, trips)
 		return 0
 	}
-	if w.fine != 1 && e.done+uint64(len(e.queue))-w.done < e.cost/2 {
+	if w.fine != 1 && e.done+uint64(len(e.queue))-w.done < w.cost/2 {
 		w.next = i + w.period
 		return 0
 	}
@@ -324,11 +335,11 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	e.jumps++
 	e.state.move(&w.over, times)
 	e.writeState()
-	w.now = e.tally.save(w.now[:0], at, b.nodes)
+	w.now = e.tally.save(w.now[:0], at, b)
 	for j, before := range w.totals {
 		w.now[j] += times * (w.now[j] - before)
 	}
-	e.tally.load(w.now, at, b.nodes)
+	e.tally.load(w.now, at, b)
 	return times * apart
 }
 
@@ -343,7 +354,7 @@ func (w *plan) write(e *engine, i, apart uint64, at int) {
 		e.note(w.over.rank(h.first >> e.shift))
 	}
 	for range 2 {
-		for _, line := range w.state {
+		for _, line := range e.state.linesIn(w.state) {
 			e.note(w.over.rank(line))
 		}
 		w.state = e.state.save(w.state[:0])
@@ -364,7 +375,7 @@ func (w *plan) save(e *engine, b *block, i uint64, at int) {
 	w.saved = true
 	w.at, w.done = i, e.done
 	w.state = e.state.save(w.state[:0])
-	w.totals = e.tally.save(w.totals[:0], at, b.nodes)
+	w.totals = e.tally.save(w.totals[:0], at, b)
 }
 
 // finish records whether the search was worthwhile.
