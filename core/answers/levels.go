@@ -235,13 +235,18 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 	return tables
 }
 
-var mainNumbersOfLevels = []string{"size_bytes", "ways", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns"}
+var mainNumbersOfLevels = []string{"size_bytes", "ways", "page_bytes", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns", "walks"}
 
 // Against joins the predictions for two hierarchies, A and B. Against pairs levels with the same
-// name, and adds rows for the accesses to memory and the average access time. If brief is set, the
-// table contains only the main numbers.
-func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report.Table {
-	j := report.Join(predictionTable(h[0], p[0]), predictionTable(h[1], p[1]), report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
+// name, and adds rows for the accesses to memory, the average access time, the TLBs and the page
+// walks. The parameter translations contains the tables of [Translation] for A and for B. If brief
+// is set, the table contains only the main numbers.
+func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, translations [2][]report.Table, brief bool) report.Table {
+	var sides [2]report.Table
+	for i := range sides {
+		sides[i] = predictionTable(h[i], p[i], translations[i])
+	}
+	j := report.Join(sides[0], sides[1], report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
 	j.Title = "A compared with B: " + hierarchyText(&h[0], &h[1]) + " and " + hierarchyText(&h[1], &h[0])
 	if brief {
 		return j.Pick(mainNumbersOfLevels...).Brief("against")
@@ -249,14 +254,13 @@ func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report
 	return j.Table("against")
 }
 
-// predictionTable returns a prediction as a single table, with a row for each level, a row for
-// memory and a row for all accesses.
-func predictionTable(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
+// predictionTable returns a prediction as a single table, with a row for each level, for memory,
+// for all accesses, for each TLB, and for the page walks with the hierarchy's page size.
+func predictionTable(h hierarchy.Hierarchy, p hierarchy.ByCore, translation []report.Table) report.Table {
 	t := PredictedByCore(h, p)[0]
-	add := func(name string, single report.Table) {
-		row := map[string]report.Value{"name": report.TextOf(name)}
-		for i, c := range single.Columns {
-			if row[c.Key] = single.Rows[0][i]; t.Index(c.Key) < 0 {
+	add := func(name report.Value, of *report.Table, row []report.Value) {
+		for _, c := range of.Columns {
+			if t.Index(c.Key) < 0 {
 				t.Columns = append(t.Columns, c)
 			}
 		}
@@ -266,17 +270,30 @@ func predictionTable(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 				t.Rows[i] = append(t.Rows[i], report.None())
 			}
 		}
-		for key, value := range row {
-			t.Rows[len(t.Rows)-1][t.Index(key)] = value
+		last := t.Rows[len(t.Rows)-1]
+		for i, c := range of.Columns {
+			last[t.Index(c.Key)] = row[i]
+		}
+		last[t.Index("name")] = name
+	}
+	memory, times := Memory(p.Prediction), AverageTime(p.Prediction)
+	add(report.TextOf("memory"), &memory, memory.Rows[0])
+	add(report.TextOf("all accesses"), &times, times.Rows[0])
+	for i := range translation {
+		of := &translation[i]
+		for _, row := range of.Rows {
+			if name := of.Index("name"); name >= 0 {
+				add(row[name], of, row)
+			} else if report.Equal(row[of.Index("page_bytes")], report.Bytes(h.PageSize())) {
+				add(report.TextOf("page walks"), of, row)
+			}
 		}
 	}
-	add("memory", Memory(p.Prediction))
-	add("all accesses", AverageTime(p.Prediction))
 	return t
 }
 
-// hierarchyText returns a hierarchy's name, or lists its levels. It adds the assignment of threads
-// to cores if the two hierarchies differ in this assignment.
+// hierarchyText returns a hierarchy's name, or lists its levels. It adds the page size and the
+// assignment of threads to cores if the two hierarchies differ in these.
 func hierarchyText(h, other *hierarchy.Hierarchy) string {
 	text := h.Name
 	if text == "" {
@@ -285,6 +302,9 @@ func hierarchyText(h, other *hierarchy.Hierarchy) string {
 			levels = append(levels, c.String())
 		}
 		text = strings.Join(levels, " ")
+	}
+	if h.PageSize() != other.PageSize() {
+		text += " with pages of " + hierarchy.FormatSize(h.PageSize())
 	}
 	switch {
 	case h.Threads == other.Threads:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -72,5 +73,46 @@ func TestTranslation(t *testing.T) {
 	}
 	if _, warnings := Translation(hierarchy.NewAsker(&profile.Profile{}), hierarchy.Hierarchy{TLBs: []hierarchy.Cache{{Name: "DTLB", SizeBytes: 64 << 12, LineBytes: 1 << 12}}}); len(warnings) != 1 || !strings.Contains(string(warnings[0]), "analyse the whole trace again") {
 		t.Errorf("a profile without pages: warnings %q", warnings)
+	}
+}
+
+// TestAgainstPages checks that a comparison of a hierarchy with itself for larger pages contains the
+// misses of the TLB and the page walks for both page sizes.
+func TestAgainstPages(t *testing.T) {
+	p := &profile.Profile{
+		Locality: []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{{Cold: 40}}}},
+		Pages:    []profile.Pages{{PageBytes: 4 << 10, Accesses: 40, Cold: 20}, {PageBytes: 2 << 20, Accesses: 40, Cold: 10}, {PageBytes: 1 << 30, Accesses: 40, Cold: 1}},
+	}
+	p.Pages[0].Distances.AddN(19, 20)
+	p.Totals.References[trace.Load] = 40
+	var h [2]hierarchy.Hierarchy
+	var predicted [2]hierarchy.ByCore
+	var translations [2][]report.Table
+	asker := hierarchy.NewAsker(p)
+	for i, pages := range []string{"4KiB", "2MiB"} {
+		for _, line := range []string{"L1=1KiB,full", "DTLB=16,full,tlb", "pages=" + pages} {
+			if err := h[i].Add(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if predicted[i], _, err = asker.Predict(h[i], nil); err != nil {
+			t.Fatal(err)
+		}
+		translations[i], _ = Translation(asker, h[i])
+	}
+	against := Against(h, predicted, translations, true)
+	if want := "A compared with B: L1=1KiB,full with pages of 4KiB and L1=1KiB,full with pages of 2MiB"; against.Title != want {
+		t.Errorf("title = %q, want %q", against.Title, want)
+	}
+	var got []string
+	for _, row := range against.Rows {
+		if name := row[0].Plain(); name == "DTLB" || name == "page walks" {
+			got = append(got, name+" "+row[1].Plain()+" "+row[2].Plain()+" "+row[3].Plain())
+		}
+	}
+	want := "DTLB page 4096 2097152, DTLB misses 40 10, DTLB miss ratio 1 0.25, page walks page 4096 2097152, page walks page walks 40 10"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("rows about TLBs = %s, want %s", strings.Join(got, ", "), want)
 	}
 }

@@ -75,8 +75,10 @@ var _ = Add(&Verb{
 				d.Tables = slices.Insert(d.Tables, 0, answers.CoreLevels(predicted))
 			}
 		}
+		var translations [2][]report.Table
 		if Translation != nil {
 			tables, more := Translation(r.Asker(), h)
+			translations[0] = tables
 			d.Tables, doubts = append(d.Tables, tables...), append(doubts, more...)
 		}
 		d.Warnings = r.Told(doubts)
@@ -87,7 +89,12 @@ var _ = Add(&Verb{
 		if err != nil {
 			return err
 		}
-		d.Tables = slices.Insert(d.Tables, 0, answers.Against([2]hierarchy.Hierarchy{h, other}, [2]hierarchy.ByCore{predicted, against}, q.Brief))
+		if Translation != nil {
+			tables, more := Translation(r.Asker(), other)
+			translations[1] = tables
+			doubts = append(doubts, more...)
+		}
+		d.Tables = slices.Insert(d.Tables, 0, answers.Against([2]hierarchy.Hierarchy{h, other}, [2]hierarchy.ByCore{predicted, against}, translations, q.Brief))
 		for _, text := range r.Told(doubts) {
 			if !slices.Contains(d.Warnings, text) {
 				d.Warnings = append(d.Warnings, "B: "+text)
@@ -133,7 +140,7 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 			if err := h.Add(word); errors.As(err, &option) {
 				return h, bad(word, option.Want)
 			}
-			if name, _, _ := strings.Cut(word, "="); name != "threads" {
+			if name, _, _ := strings.Cut(word, "="); name != "threads" && name != "pages" {
 				h.Name = ""
 			}
 		}
