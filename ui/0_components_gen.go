@@ -14,25 +14,23 @@ import "github.com/stackglass/stackglass/ui/state"
 
 import "strconv"
 
+import "slices"
+
 import "time"
 
+import "github.com/stackglass/stackglass/core/answers"
 import "github.com/stackglass/stackglass/core/hierarchy"
+import "github.com/stackglass/stackglass/core/report"
 
 import "cmp"
 
 import "github.com/stackglass/stackglass/core/attribution"
-
-import "slices"
-
-import "github.com/stackglass/stackglass/core/answers"
 
 import "github.com/stackglass/stackglass/core/profile"
 
 import "strings"
 
 import "github.com/stackglass/stackglass/core/analysis"
-
-import "github.com/stackglass/stackglass/core/report"
 
 // Associativity shows the map of sets and ways, and the misses of the selected cache by class.
 type Associativity struct {
@@ -673,6 +671,10 @@ type Caches struct {
 	controls
 	Curve, Against, Threads, Caveats vugu.Builder
 	Levels, Times, ByCore            vugu.Builder
+	More                             []*DataTable // the tables of the reply
+
+	reply  verbAnswer // the answer about the hierarchy's TLBs and options
+	chosen string     // the chosen option of the list that is being built
 
 	// The causes of the misses, and the view and the hierarchy for which they were computed.
 	list      []state.Cause
@@ -706,9 +708,71 @@ func (c *Caches) clock(text string) {
 }
 
 func newCaches(a *App) View {
-	return &Caches{controls: controls{a}, Curve: newFigure(a, "curve", helpCurve), Levels: newTable(a, "levels"), Times: newTable(a, "times"),
+	c := &Caches{controls: controls{a}, Curve: newFigure(a, "curve", helpCurve), Levels: newTable(a, "levels"), Times: newTable(a, "times"),
 		Against: newTable(a, "against"), ByCore: newTable(a, "by-core"), Threads: &ThreadsOn{App: a, Hint: true},
-		Caveats: &Caveats{ID: "caches-notes", List: func() []string { return a.answer().Warnings }}}
+		More: []*DataTable{newTable(a, "against_tlbs"), newTable(a, "tlbs"), newTable(a, "page_walks")}}
+	c.Caveats = &Caveats{ID: "caches-notes", List: c.notes}
+	return c
+}
+
+// notes returns the warnings about the caches and about the TLBs.
+func (c *Caches) notes() []string {
+	list := c.answer().Warnings
+	if r := c.reply.reply; r != nil && c.asks() {
+		list = append(slices.Clip(list), r.Notes...)
+	}
+	return list
+}
+
+// more lists the tables of the reply that are not empty.
+func (c *Caches) more() (list []*DataTable) {
+	for _, t := range c.More {
+		if c.Table(t.Chart) != nil {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// options returns the tables of options for parts of the hierarchy.
+func (c *Caches) options() (list []report.Table) {
+	if r := c.reply.reply; r != nil && c.asks() {
+		for _, t := range r.Tables {
+			if t.Key == "choices" {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+func (c *Caches) choices(t *report.Table) (list []state.Choice) {
+	list, c.chosen = state.Options(t)
+	return list
+}
+
+// question returns the question about the parts of the hierarchy that the second program predicts.
+func (c *Caches) question() answers.Question {
+	var args []string
+	for _, line := range c.App.Screen.Beside {
+		args = append(args, "against="+line)
+	}
+	q := state.VerbQuestion("what-if", c.machine(), args...)
+	q.Of = answers.OfMachine
+	return q
+}
+
+// asks reports whether the view shows TLBs: the user has chosen a page size, and the view shows a
+// complete run.
+func (c *Caches) asks() bool {
+	return c.App.Screen.Own(state.Pages) != "" && !c.App.result.Live && !c.App.ranged()
+}
+
+// ask asks the question if the view shows TLBs.
+func (c *Caches) ask() {
+	if r := c.App.result; c.asks() {
+		c.reply.ask(c.App, r, c.question(), func() { c.App.drawAgain(state.TabCaches) })
+	}
 }
 
 // causes returns the source lines with the most misses in the first level; nil if they are unknown.
@@ -732,9 +796,11 @@ func (c *Caches) attribute() {
 	}
 }
 
-// settle recomputes the causes as soon as the hierarchy has not changed for a moment.
+// settle recomputes the causes, and asks the question again, as soon as the hierarchy has not changed
+// for a moment.
 func (c *Caches) settle() {
 	if c.of != c.App.inRange() || state.SameMachine(c.machineOf, c.machine()) {
+		c.ask()
 		return
 	}
 	c.turn++
@@ -744,6 +810,7 @@ func (c *Caches) settle() {
 		c.App.update(func() {
 			if turn == c.turn && c.App.result != nil && c.of == c.App.inRange() && c.App.view() == View(c) {
 				c.attribute()
+				c.ask()
 			}
 		})
 	}()
@@ -776,6 +843,9 @@ func (c *Caches) Table(name string) *state.Table {
 		if words := c.App.Screen.Beside; words != nil {
 			return v.Against(c.machine(), words)
 		}
+	}
+	if c.asks() {
+		return c.reply.table(name)
 	}
 	return nil
 }
@@ -1065,14 +1135,51 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				if len(c.answer().Levels) < state.MaxLevels {
-					vgn = addElement(vgparent, "p\x00class\x00actions")
+				if c.options() != nil {
+					vgn = addElement(vgparent, "div\x00class\x00choices\x00id\x00machine-options")
 					{
 						vgparent := vgn
 						_ = vgparent
-						vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00level-add\x00add a level")
-						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AddLevel() })
+						for i, t := range c.options() {
+							_ = i
+							_ = t
+							vgn = addElement(vgparent, "label")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "span")
+								setText(vgn, t.Title)
+								vgn = addElement(vgparent, "select")
+								setAttribute(vgn, "id", c.id("option", i))
+								addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.Choose(event.PropString("target", "value")) })
+								{
+									vgparent := vgn
+									_ = vgparent
+									for _, o := range c.choices(&t) {
+										_ = o
+										vgn = addElement(vgparent, "option")
+										setAttribute(vgn, "value", o.Name)
+										addProperty(vgn, "selected", o.Name == c.chosen)
+										setText(vgn, o.Title)
+									}
+								}
+							}
+						}
 					}
+				}
+			}
+			vgn = addElement(vgparent, "p\x00class\x00actions")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if len(c.answer().Levels) < state.MaxLevels {
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00level-add\x00add a level")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AddLevel() })
+				}
+				addText(vgparent, "\n\t\t\t")
+				if c.App.Screen.Own(state.Pages) == "" {
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-pages\x00TLBs and page size")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Choose("pages=4KiB") })
 				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -1200,6 +1307,20 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				if c.Table("times") != nil {
 					addComponent(vgin, vgout, vgparent, c.Times)
+				}
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				for _, t := range c.more() {
+					_ = t
+					vgn = addElement(vgparent, "div")
+					{
+						vgparent := vgn
+						_ = vgparent
+						addComponent(vgin, vgout, vgparent, t)
+					}
 				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
@@ -5177,7 +5298,7 @@ type ResultView struct {
 
 // processors returns the processors to choose from if the view depends on a processor.
 func (c *ResultView) processors() (list []state.Choice) {
-	list, c.processor = state.Processors(c.App.processors())
+	list, c.processor = state.Options(c.App.processors())
 	for _, p := range list {
 		if p.Name == c.App.Screen.Processor {
 			c.processor = p.Name // before the answer arrives

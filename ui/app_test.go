@@ -558,7 +558,7 @@ func TestInvalidLink(t *testing.T) {
 	for part, want := range map[string]string{
 		"levels=nonsense": "at most 5", "levels=" + strings.Repeat("L1.64.1.64_", 5) + "L6.64.1.64": "at most 5",
 		"levels=L1.32768.7.64": "the nearest possible", "cell=3x99": "SETSxWAYS", "preset=none-such": "a preset that the page does not know",
-		"against=none-such": "a hierarchy that does not exist", "against=L1=3B,8": "a hierarchy that does not exist", "beside=nonsense": "The value of “beside” in the link cannot be read",
+		"against=none-such": "a hierarchy that does not exist", "against=L1=3B,8": "a hierarchy that does not exist",
 	} {
 		d.app.Navigate("#" + open + "&view=caches&" + part)
 		d.wants(want)

@@ -15,12 +15,14 @@ import (
 // currentMachine returns the current hierarchy: the hierarchy in the URL, or else the preset.
 func (a *App) currentMachine() hierarchy.Hierarchy { return a.machineOfScreen(a.Screen) }
 
-// machineOfScreen returns the hierarchy that a screen shows.
+// machineOfScreen returns the hierarchy that a screen shows. If the user has changed the caches, the
+// TLBs are those of the preset.
 func (a *App) machineOfScreen(s state.Screen) (h hierarchy.Hierarchy) {
 	if h = *a.presetOf(s); s.Levels != nil {
-		h = hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}
+		h = hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, TLBs: h.TLBs}
 	}
 	h.Threads = s.Threads
+	_ = h.SetPages(s.Own(state.Pages)) // an invalid size in a link leaves the default
 	return h
 }
 
@@ -257,6 +259,14 @@ func (a *App) threadsLine() string {
 		return ""
 	}
 	return answers.ThreadsOn(a.result.Profile, a.Machine())
+}
+
+// Choose changes a part of the hierarchy. The parameter "line" describes the part (see
+// [answers.Choices]).
+func (a *App) Choose(line string) {
+	if size, found := strings.CutPrefix(line, "pages="); found {
+		a.adjust("pages", a.Screen.WithOwn(state.Pages, size))
+	}
 }
 
 // KeepBeside stores the current hierarchy as hierarchy B, so that the user can compare other

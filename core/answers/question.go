@@ -25,6 +25,7 @@ const (
 	OfExport      = "export"      // an export.Request
 	OfVerb        = "verb"        // a question for a verb, as returned by ask.Question.Words
 	OfDescription = "description" // the description of a cache hierarchy, in Bytes
+	OfMachine     = "machine"     // a question for the verb what-if; the reply contains what the page's first program does not compute, and Choices
 	OfNames       = "names"       // function names to demangle, one per word; the reply's notes contain the readable names
 )
 

@@ -173,6 +173,42 @@ func TestHierarchyFromFile(t *testing.T) {
 	p.waitTrue("the reason why the file is invalid", `document.querySelector("#problem")?.textContent.includes("line 2")`)
 }
 
+// TestPageSizes checks that the user can choose the page size, and that the page shows the same page
+// walks as the command, also in comparison with another page size.
+func TestPageSizes(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.clickElement("#demo-matmul-naive")
+	p.waitFinished()
+	p.openView("caches", "#machine-pages")
+	p.setValue("preset", "i7-6700")
+	p.clickElement("#machine-pages")
+	walks := func(pages string) {
+		t.Helper()
+		var want struct {
+			TLBs  []struct{ Misses float64 }
+			Walks []struct{ Walks float64 } `json:"page_walks"`
+		}
+		answer := runCommand(t, "what-if", "demo:matmul-naive", "--format", "json", "--hierarchy", "i7-6700", "--against", "i7-6700", "--against", "pages="+pages)
+		if err := json.Unmarshal(answer, &want); err != nil || len(want.Walks) != 3 {
+			t.Fatalf("cannot read the JSON of the command: %v: %s", err, answer)
+		}
+		for row, w := range want.Walks {
+			p.waitTrue(fmt.Sprintf("%.0f page walks in row %d", w.Walks, row+1),
+				fmt.Sprintf(`document.querySelector("#table-page_walks tbody tr:nth-child(%d) td:nth-child(2)")?.textContent === "%.0f"`, row+1, w.Walks))
+		}
+		p.waitTrue("the chosen page size", `document.querySelector("#option-1 option:checked").value === "pages=`+pages+`"`)
+	}
+	walks("4KiB")
+	p.clickElement("#machine-keep")
+	p.setValue("option-1", "pages=2MiB")
+	p.waitTrue("the page walks with both page sizes", `Array.from(document.querySelectorAll("#table-against_tlbs tr"), (r) => r.textContent).some((text) => text.includes("page walks"))`)
+	walks("2MiB")
+	p.takeScreenshots("caches-pages")
+	p.reload()
+	walks("2MiB")
+}
+
 // whatIfAnswer is the JSON output of the verb `what-if`.
 type whatIfAnswer struct {
 	Levels []struct {

@@ -324,7 +324,10 @@ func AgainstWords(h hierarchy.Hierarchy) []string {
 		words = append(words, "threads=own-cores")
 	}
 	if preset, err := hierarchy.Preset(h.Name); err == nil && slices.Equal(preset.Levels, h.Levels) {
-		return []string{preset.Name, words[len(words)-1]}
+		words = slices.DeleteFunc(words, func(line string) bool {
+			return !strings.HasPrefix(line, "pages=") && !strings.HasPrefix(line, "threads=")
+		})
+		return append([]string{preset.Name}, words...)
 	}
 	return words
 }

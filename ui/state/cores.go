@@ -364,15 +364,16 @@ func (c *Cores) document(key string) func() *report.Document {
 			by = ""
 		}
 		if q.Processor != "" {
-			_, q.Processor = Processors(c.Table("processors"))
+			_, q.Processor = Options(c.Table("processors"))
 		}
 		(&ask.Run{Name: q.Name}).Predicted(q, by, &c.Reply, d)
 		return d
 	}
 }
 
-// Processors lists the processors in an answer, and also returns the selected processor.
-func Processors(t *report.Table) (list []Choice, chosen string) {
+// Options lists the options in a table of an answer, such as processors, and also returns the chosen
+// option.
+func Options(t *report.Table) (list []Choice, chosen string) {
 	if t == nil {
 		return nil, ""
 	}

@@ -15,10 +15,13 @@ import (
 // MaxLevels is the maximum number of levels of a hierarchy on the page.
 const MaxLevels = 5
 
-// SameMachine reports whether two hierarchies have the same levels, memory, clock and placement of
-// threads, and thus the same predictions.
+// Pages is the page size, such as 2MiB.
+var Pages = newOwnSetting("pages")
+
+// SameMachine reports whether two hierarchies have the same levels, memory, clock, placement of
+// threads and page size, and thus the same predictions.
 func SameMachine(a, b hierarchy.Hierarchy) bool {
-	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz && a.Threads == b.Threads
+	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz && a.Threads == b.Threads && a.PageBytes == b.PageBytes
 }
 
 // WithLine returns the levels after a change to the line size of one level.
@@ -97,9 +100,6 @@ var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive
 // inclusion, w write policy. In a number, the letter d represents the decimal point.
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
-	if h.Name != "" {
-		parts = append(parts, "name."+safeName(h.Name))
-	}
 	for _, l := range h.Levels {
 		part := safeName(l.Name) + "." + strconv.FormatUint(l.SizeBytes, 10) + "." +
 			strconv.FormatUint(uint64(l.Ways), 10) + "." + strconv.FormatUint(uint64(l.LineBytes), 10) +
@@ -115,9 +115,6 @@ func formatMachine(h hierarchy.Hierarchy) string {
 	}
 	if clock := lettered("g", h.ClockGHz); clock != "" {
 		parts = append(parts, "clock"+clock)
-	}
-	if h.Threads == hierarchy.OnOneCore {
-		parts = append(parts, "threads."+oneCore)
 	}
 	return strings.Join(parts, "_")
 }
@@ -140,14 +137,10 @@ func parseMachine(s string) (h hierarchy.Hierarchy) {
 		ok := len(f) > 1
 		switch {
 		case !ok:
-		case f[0] == "name":
-			h.Name = safeName(f[1])
 		case f[0] == "memory":
 			var c hierarchy.Cache
 			ok = parseValues(&c, f[1:])
 			h.Memory = hierarchy.Memory{LatencyCycles: c.LatencyCycles, BytesPerCycle: c.BytesPerCycle}
-		case f[0] == "threads":
-			h.Threads = placementOf(f[1])
 		case f[0] == "clock":
 			h.ClockGHz, ok = numberOf(f[1])
 		default:

@@ -147,12 +147,6 @@ var settings = []setting{
 			s.Beside = append(s.Beside, text)
 		}
 	}},
-	// only in older links
-	{"beside", func(*Screen) string { return "" }, func(s *Screen, text string) {
-		if h := parseMachine(text); h.Levels != nil {
-			s.Beside = AgainstWords(h)
-		}
-	}},
 	{"cell", func(s *Screen) string { return s.Cell.format() }, func(s *Screen, text string) { s.Cell = parseCell(text) }},
 	{"map", func(s *Screen) string {
 		if s.Conflicts {
@@ -314,11 +308,11 @@ func Unread(hash string) (list []string) {
 		case value == "":
 		case name == against:
 			q = q.With(against, append(slices.Clone(q.List(against)), value)...)
-		case name == "levels" || name == "beside":
+		case name == "levels":
 			if h := parseMachine(value); h.Levels == nil {
-				list = append(list, "The value of “"+name+"” in the link cannot be read and is ignored. The format of a level is NAME.BYTES.WAYS.LINE, for example L1.32768.8.64, and there can be at most "+strconv.Itoa(MaxLevels)+" levels.")
+				list = append(list, "The value of “levels” in the link cannot be read and is ignored. The format of a level is NAME.BYTES.WAYS.LINE, for example L1.32768.8.64, and there can be at most "+strconv.Itoa(MaxLevels)+" levels.")
 			} else if formatMachine(h) != value {
-				list = append(list, "Some values in “"+name+"” in the link are not possible, so the nearest possible values are used. The number of lines of a cache must be a multiple of the number of ways.")
+				list = append(list, "Some values in “levels” in the link are not possible, so the nearest possible values are used. The number of lines of a cache must be a multiple of the number of ways.")
 			}
 		case name == "cell" && parseCell(value) == Cell{}:
 			list = append(list, "The value of “cell” in the link is invalid and is ignored. The format is SETSxWAYS, for example 64x8.")
@@ -355,12 +349,12 @@ func parseCapacities(value string) []int {
 func safeKey(key string) string { return keepCharacters(key, "-_") }
 
 // safeLine removes characters that are impossible in the lines that describe a hierarchy.
-func safeLine(text string) string { return keepCharacters(text, "-=,.") }
+func safeLine(text string) string { return keepCharacters(text, "-=,.+:") }
 
 // Anew returns the screen that shows the diagnosis of a new analysis, for the current processor and
 // the current hierarchy.
 func (s Screen) Anew(key string) Screen {
-	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
+	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}.WithOwn(Pages, s.Own(Pages))
 }
 
 // The method With returns the screen on the given tab, with no open table. Each tab has its own

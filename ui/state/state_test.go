@@ -610,12 +610,6 @@ func TestScreenFromHash(t *testing.T) {
 	if got := ParseScreen("#demo=ring"); got.Demo != "ring" {
 		t.Errorf("%+v", got)
 	}
-	for _, h := range hierarchy.Presets() { // older links contain presets in this form
-		h.Threads = hierarchy.OnOneCore
-		if got := ParseScreen("#beside=" + formatMachine(h)); !slices.Equal(got.Beside, []string{h.Name, "threads=one-core"}) {
-			t.Errorf("URL with beside=%s: hierarchy B is %q, want the preset on one core", formatMachine(h), got.Beside)
-		}
-	}
 }
 
 func FuzzParseScreen(f *testing.F) {

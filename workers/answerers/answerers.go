@@ -15,6 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/ask/program" // the import also registers more verbs
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/profile"
@@ -32,6 +33,7 @@ func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, err
 		answers.OfModels:      models,
 		answers.OfCores:       func(workers.Subject) (workers.Answerer, error) { return cores(open), nil },
 		answers.OfExport:      exports,
+		answers.OfMachine:     machine,
 		answers.OfVerb:        verbs,
 		answers.OfDescription: func(workers.Subject) (workers.Answerer, error) { return describe, nil },
 		answers.OfNames:       func(workers.Subject) (workers.Answerer, error) { return names, nil },
@@ -100,6 +102,37 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 		}
 		reply := replyWith(d)
 		reply.Bytes = d.JSON()
+		give(reply)
+		return nil
+	}, err
+}
+
+// machine answers a question of the verb what-if. The reply contains the options of the hierarchy, the
+// tables and warnings about TLBs, and the document as JSON. If the question is about two hierarchies,
+// the table "against" of the reply compares only the TLBs.
+func machine(s workers.Subject) (workers.Answerer, error) {
+	p, err := profile.Decode(s.Profile)
+	return func(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
+		asked, err := ask.Parse(q.Words)
+		if err != nil {
+			return err
+		}
+		run := ask.NewRun(s.Name, p)
+		tables, doubts := answers.Translation(run.Asker(), asked.Machine)
+		reply := &answers.Reply{Notes: run.Told(doubts), Tables: append(answers.Choices(asked.Machine), tables...)}
+		if d, err := run.Answer(asked); err == nil {
+			reply.Bytes = d.JSON()
+		}
+		asked.Brief = true
+		if d, err := run.Answer(asked); err == nil && d.Tables[0].Key == "against" {
+			t := d.Tables[0]
+			t.Key, t.Title = "against_tlbs", "TLBs, A compared with B"
+			t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Value) bool {
+				name := row[0].Plain()
+				return name == "memory" || name == "all accesses" || slices.ContainsFunc(asked.Levels().Levels, func(c hierarchy.Cache) bool { return c.Name == name })
+			})
+			reply.Tables = append(reply.Tables, t)
+		}
 		give(reply)
 		return nil
 	}, err

@@ -1,14 +1,19 @@
 package answerers
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/trace/din"
 	"github.com/stackglass/stackglass/workers"
 )
 
@@ -45,6 +50,49 @@ func TestDescribe(t *testing.T) {
 	_, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte("{\n\"levels\": 3}")})
 	if err == nil || !strings.Contains(err.Error(), "read as JSON: line 2") {
 		t.Errorf("error of an invalid hierarchy = %v, want an error with the format and the line", err)
+	}
+}
+
+// TestMachine checks that the reply about a hierarchy contains the options, the tables about TLBs as
+// in the document of what-if, and a comparison of the TLBs only.
+func TestMachine(t *testing.T) {
+	var rows strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&rows, "0 %x\n", i%20*0x100000)
+	}
+	runner, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality | analysis.Pages}, din.NewReader("a", strings.NewReader(rows.String())))
+	for err == nil {
+		err = runner.Step()
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	p := runner.Finish(profile.State{})
+	words := []string{"what-if", "against=L1=2KiB,full", "against=DTLB=16,full,tlb", "against=pages=2MiB", "machine=L1=1KiB,full", "machine=DTLB=16,full,tlb"}
+	r, err := asked(t, workers.Subject{Name: "a", Profile: p.Encode()}, answers.Question{Of: answers.OfMachine, Words: words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, table := range r.Tables {
+		keys = append(keys, table.Key)
+	}
+	if got := strings.Join(keys, " "); got != "choices tlbs page_walks against_tlbs" {
+		t.Errorf("tables = %s, want the options, two tables about TLBs and their comparison", got)
+	}
+	if options := r.Table("choices"); len(options.Rows) != 3 || options.Rows[0][0].Plain() != "pages=4KiB" || options.Rows[0][2].Plain() != "true" {
+		t.Errorf("options = %v, want three page sizes, with 4 KiB chosen", options.Rows)
+	}
+	for _, row := range r.Table("against_tlbs").Rows {
+		if name := row[0].Plain(); name != "DTLB" && name != "page walks" {
+			t.Errorf("the comparison of TLBs has a row for %s", name)
+		}
+	}
+	var d struct {
+		Walks []struct{ Walks float64 } `json:"page_walks"`
+	}
+	if err := json.Unmarshal(r.Bytes, &d); err != nil || len(d.Walks) != 3 || d.Walks[0].Walks != 40 || d.Walks[1].Walks != 10 {
+		t.Errorf("page walks in the document = %v, %v, want 40, 10 and 1", d.Walks, err)
 	}
 }
 
