@@ -710,7 +710,7 @@ func (c *Caches) clock(text string) {
 func newCaches(a *App) View {
 	c := &Caches{controls: controls{a}, Curve: newFigure(a, "curve", helpCurve), Levels: newTable(a, "levels"), Times: newTable(a, "times"),
 		Against: newTable(a, "against"), ByCore: newTable(a, "by-core"), Threads: &ThreadsOn{App: a, Hint: true},
-		More: []*DataTable{newTable(a, "against_tlbs"), newTable(a, "tlbs"), newTable(a, "page_walks")}}
+		More: []*DataTable{newTable(a, "against_tlbs"), newTable(a, "tlbs"), newTable(a, "page_walks"), newTable(a, "sources")}}
 	c.Caveats = &Caveats{ID: "caches-notes", List: c.notes}
 	return c
 }
@@ -1178,7 +1178,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addText(vgparent, "\n\t\t\t")
 				if c.App.Screen.Own(state.Pages) == "" {
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-pages\x00TLBs and page size")
+					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-pages\x00TLBs, page size, sources")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Choose("pages=4KiB") })
 				}
 			}
@@ -1200,22 +1200,6 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addText(vgparent, ". ")
 							vgn = addElement(vgparent, "span")
 							setText(vgn, c.machine().About)
-						}
-						vgn = addElement(vgparent, "details")
-						{
-							vgparent := vgn
-							_ = vgparent
-							addElement(vgparent, "summary\x00Sources of these numbers")
-							vgn = addElement(vgparent, "ul\x00class\x00second")
-							{
-								vgparent := vgn
-								_ = vgparent
-								for _, s := range c.machine().Sources {
-									_ = s
-									vgn = addElement(vgparent, "li")
-									setText(vgn, s)
-								}
-							}
 						}
 					}
 				}

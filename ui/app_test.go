@@ -365,7 +365,7 @@ func TestEditAndCompareHierarchies(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.act(func() { d.app.SetPreset("i7-6700") })
-	d.wants(`id="average"`, "cycles", "ns", "7-cpu.com")
+	d.wants(`id="average"`, "cycles", "ns", "2015 (Skylake)")
 	d.act(func() { d.app.KeepBeside(false) })
 	d.act(d.app.AddLevel)
 	d.act(func() { d.app.SetLatency(4, "60,5") })

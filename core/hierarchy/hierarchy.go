@@ -201,7 +201,7 @@ type Hierarchy struct {
 	Memory       Memory
 
 	ClockGHz float64  // clock rate of the processor; 0 if unknown
-	Sources  []string // sources of the sizes, latencies and bandwidths
+	Sources  []string // sources of the numbers, as listed in a configuration file
 
 	Threads Placement
 

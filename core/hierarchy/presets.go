@@ -10,8 +10,8 @@ import (
 )
 
 // presetsText describes the presets, separated by blank lines. A preset consists of the keywords
-// "name", "title", "about" and "source", each followed by a text, and lines in the syntax of
-// [Hierarchy.Add].
+// "name", "title" and "about", each followed by a text, and lines in the syntax of [Hierarchy.Add].
+// Package sources states the origin of the numbers.
 //
 //go:embed presets.txt
 var presetsText string
@@ -19,9 +19,8 @@ var presetsText string
 // Presets returns common hierarchies, starting with the default. A hierarchy consists of the data
 // caches that one core of a processor uses. A level is non-inclusive unless its sources state
 // otherwise. Every level has a latency, and so does memory. Latencies are in cycles at ClockGHz.
-// Sources states the origin of each number, and which numbers are estimates. A bandwidth of zero
-// means that the bandwidth is unknown. All levels use LRU replacement, which real caches
-// approximate.
+// A bandwidth of zero means that the bandwidth is unknown. All levels use LRU replacement, which real
+// caches approximate.
 func Presets() []Hierarchy {
 	list, _ := parsePresets(presetsText) // a test checks that this never fails
 	return list
@@ -56,8 +55,6 @@ func parsePresets(text string) ([]Hierarchy, error) {
 				h.Title = rest
 			case "about":
 				h.About = rest
-			case "source":
-				h.Sources = append(h.Sources, rest)
 			default:
 				if err := h.Add(line); err != nil {
 					return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
+	"github.com/stackglass/stackglass/core/hierarchy/sources"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -108,7 +109,7 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 }
 
 // machine answers a question of the verb what-if. The reply contains the options of the hierarchy, the
-// tables and warnings about TLBs, and the document as JSON. If the question is about two hierarchies,
+// tables and warnings about TLBs, the sources of a preset's numbers, and the document as JSON. If the question is about two hierarchies,
 // the table "against" of the reply compares only the TLBs.
 func machine(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
@@ -122,6 +123,15 @@ func machine(s workers.Subject) (workers.Answerer, error) {
 		reply := &answers.Reply{Notes: run.Told(doubts), Tables: append(answers.Choices(asked.Machine), tables...)}
 		if d, err := run.Answer(asked); err == nil {
 			reply.Bytes = d.JSON()
+		}
+		preset := asked.Machine
+		preset.PageBytes = 0
+		if list := sources.Of(preset.PresetName()); list != nil {
+			t := report.Table{Key: "sources", Title: "Sources of the numbers of this hierarchy", Columns: report.Columns("source")}
+			for _, text := range list {
+				t.Add(report.TextOf(text))
+			}
+			reply.Tables = append(reply.Tables, t)
 		}
 		asked.Brief = true
 		if d, err := run.Answer(asked); err == nil && d.Tables[0].Key == "against" {
