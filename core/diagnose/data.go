@@ -9,6 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -183,7 +184,7 @@ func (r *run) translations() {
 		f := Finding{Kind: TLB, Cost: at.pages + at.wait, Saved: saved, Tried: true,
 			Why:  percent(share(walks, float64(at.references))) + " of the accesses access a page whose translation is no longer in the first-level TLB: the loop uses more pages than the TLB has entries, and only a small part of each page",
 			Fix:  "use " + largePages(at.file) + ", or move data that is used together onto fewer pages, with a smaller stride or with an array of only the data that the loop needs",
-			How:  "The translations were counted again with pages of 2 MiB." + t.extended,
+			How:  "The translations were counted again with pages of 2 MiB" + t.avoidedWalks(at) + "." + t.extended,
 			More: "sites --by line"}
 		if hidden {
 			f.Saved, f.Most, f.Tried = saved/uncertaintyDivisor, saved, false
@@ -191,6 +192,20 @@ func (r *run) translations() {
 		}
 		r.add(at, f)
 	}
+}
+
+// avoidedWalks returns a clause about the page walks of a source location that a change avoids, or
+// "" if there were no page walks.
+func (t *retrial) avoidedWalks(at *place) string {
+	before, after := 0.0, 0.0
+	for _, i := range at.sites {
+		before += t.walks[0][i]
+		after += t.walks[1][i]
+	}
+	if before < 1 {
+		return ""
+	}
+	return ", which avoid " + percent(max(0, 1-after/before)) + " of " + report.Count(uint64(before+0.5)).Human() + " page walks"
 }
 
 // elements tries other layouts for the elements of arrays: it moves fields that are used together

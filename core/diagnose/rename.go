@@ -12,11 +12,12 @@ import (
 
 // retrial is the effect of a change of addresses on the whole run.
 type retrial struct {
-	saved         float64   // number of cycles saved
-	bySite        []float64 // cycles saved, by site
-	before, after []float64 // misses by level
-	data          string    // the name of the data that was moved; "" if it is unknown or not needed
-	extended      string    // the result of counts.extended for the changed run
+	saved         float64      // number of cycles saved
+	bySite        []float64    // cycles saved, by site
+	before, after []float64    // misses by level
+	walks         [2][]float64 // numbers of page walks before and after the change, by site
+	data          string       // the name of the data that was moved; "" if it is unknown or not needed
+	extended      string       // the result of counts.extended for the changed run
 }
 
 // base returns the replay of the unchanged run.
@@ -60,6 +61,7 @@ func (r *run) compare(of, changed *counts) *retrial {
 	for k := range of.misses {
 		t.before, t.after = append(t.before, sum(of.misses[k])), append(t.after, sum(changed.misses[k]))
 	}
+	t.walks = [2][]float64{of.overheads().walks, changed.overheads().walks}
 	r.untake(t)
 	return t
 }
