@@ -71,10 +71,8 @@
       if (!data || !full) return;
       const ratio = devicePixelRatio || 1, font = getComputedStyle(this), em = parseFloat(font.fontSize);
       const narrow = full < 30 * em;
-      this.left = 0;
-      this.width = full;
       const area = Math.round(em * (narrow ? 2 : 2.9)), band = Math.round(em * 1.3);
-      const lanes = narrow ? [] : data.lanes.slice(0, 8), lane = Math.round(em * (lanes.length > 4 ? 0.6 : 0.8));
+      const lanes = narrow ? [] : data.lanes.slice(0, 8), lane = Math.round(em * (lanes.length > 4 ? 0.75 : 0.9));
       const cost = data.cycles.length ? Math.round(em * 1.5) : 0;
       this.bandsFrom = area + 2 + (cost && cost + 2);
       this.bandsTo = this.bandsFrom + band;
@@ -86,7 +84,7 @@
       this.functions = data.functions.slice(0, narrow ? 2 : Infinity);
       this.functionsFrom = lanesTo + 2;
       this.functionHigh = Math.round(em * 1.05);
-      const height = lanesTo + (this.functions.length && 2 + this.functions.length * this.functionHigh);
+      const ruler = lanesTo + (this.functions.length && 2 + this.functions.length * this.functionHigh), height = ruler + Math.round(em * 1.1);
       this.canvas.width = Math.round(full * ratio);
       this.canvas.height = Math.round(height * ratio);
       this.canvas.style.setProperty("width", full + "px");
@@ -95,41 +93,77 @@
       ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
       ctx.fillStyle = style("paper");
       ctx.fillRect(0, 0, full, height);
-      this.areas(ctx, area, em, font.fontFamily);
-      if (cost) this.cycles(ctx, area + 2, cost, em, font.fontFamily);
+      ctx.textBaseline = "middle";
+      ctx.font = em * 0.7 + "px " + font.fontFamily;
+      // The names of the rows are to the left of the drawing. Each name is a list of texts and colours.
+      const most = Math.max(...this.functions.map((f) => Math.max(...f.y)), 1e-9);
+      const names = [[em * 0.75, ...data.levels.map((l) => [l.label, l.color]), ["misses", "second"]], [em * (narrow ? 1.6 : 1.95), ["max " + percent(this.most), "second"]]];
+      if (cost) names.push([area + 2 + cost / 2, ["cycles, max " + cyclesText(Math.max(...data.cycles)), "second"]]);
+      if (data.bands.length) names.push([this.bandsFrom + band / 2, ["phases", "second"]]);
+      if (rows) names.push([this.bandsTo + 2 + this.rowHigh / 2, ["marked regions", "second"]]);
+      lanes.forEach((l, i) => names.push([this.regionsTo + 2 + (i + 0.5) * lane, [l.label, "ink"]]));
+      this.functions.forEach((f, i) => names.push([this.functionsFrom + (i + 0.5) * this.functionHigh, [f.label, "ink"]]));
+      names.push([ruler + em * 0.6, ["references", "second"]]);
+      const wide = names.map(([, ...texts]) => ctx.measureText(texts.map((t) => t[0]).join(" ")).width);
+      this.left = Math.round(Math.min(Math.max(...wide) + em * 0.8, full * (narrow ? 0.38 : 0.2)));
+      this.width = full - this.left;
+      for (const [y, ...texts] of names) this.name(ctx, texts, y, em);
+      this.ruler(ctx, ruler, em);
+      this.areas(ctx, area);
+      if (cost) this.area(ctx, data.cycles, Math.max(...data.cycles, 1e-9), area + 2 + cost, cost - 2, style("memory"));
       for (const b of data.bands) this.band(ctx, b, this.bandsFrom, band, em, font.fontFamily, 0.22);
       for (const r of data.regions) if (r.row < rows) this.band(ctx, r, this.bandsTo + 2 + r.row * this.rowHigh, this.rowHigh - 1, em, font.fontFamily, 0.1);
-      lanes.forEach((l, i) => this.lane(ctx, l, this.regionsTo + 2 + i * lane, lane - 1, em, font.fontFamily, Math.max(...l.y, 1), "accent"));
-      const most = Math.max(...this.functions.map((f) => Math.max(...f.y)), 1e-9);
+      lanes.forEach((l, i) => this.lane(ctx, l, this.regionsTo + 2 + i * lane, lane - 1, Math.max(...l.y, 1), "accent"));
       this.functions.forEach((f, i) => {
         const y = this.functionsFrom + i * this.functionHigh;
-        this.lane(ctx, f, y, this.functionHigh - 1, em, font.fontFamily, most, "level1");
+        this.lane(ctx, f, y, this.functionHigh - 1, most, "level1");
         if (f !== this.over) return;
         ctx.strokeStyle = style("accent");
         ctx.lineWidth = 1.5;
-        ctx.strokeRect(0.75, y - 0.25, this.width - 1.5, this.functionHigh - 0.5);
+        ctx.strokeRect(0.75, y - 0.25, full - 1.5, this.functionHigh - 0.5);
       });
       this.brush(ctx, height, em);
       this.say();
     }
 
+    // most is the highest share of accesses that miss in a window.
+    get most() { return Math.max(...data.levels.map((l) => Math.max(...l.y)), 1e-9); }
+
     // areas draws the share of accesses that miss in each level. The areas overlap.
-    areas(ctx, height, em, family) {
-      const most = Math.max(...data.levels.map((l) => Math.max(...l.y)), 1e-9);
+    areas(ctx, height) {
       for (let k = 1; k < 4; k++) {
         ctx.fillStyle = style("grid");
-        ctx.fillRect(0, Math.round(height * k / 4), this.width, 1);
+        ctx.fillRect(this.left, Math.round(height * k / 4), this.width, 1);
       }
-      for (const level of data.levels) this.area(ctx, level.y, most, height, height - 3, style(level.color));
-      // The names of the levels, and the ratio at the top.
-      this.title(ctx, data.levels.map((l) => [l.label, l.color]).concat([["misses, at most " + percent(most), "second"]]), 0, em, family);
+      for (const level of data.levels) this.area(ctx, level.y, this.most, height, height - 3, style(level.color));
     }
 
-    // cycles draws the estimated memory cycles per access.
-    cycles(ctx, top, height, em, family) {
-      const most = Math.max(...data.cycles, 1e-9);
-      this.area(ctx, data.cycles, most, top + height, height - 2, style("memory"));
-      this.title(ctx, [["memory cycles per access, at most " + cyclesText(most), "second"]], top, em, family);
+    // name writes the name of a row. A name that is too long ends with an ellipsis.
+    name(ctx, texts, y, em) {
+      let x = em * 0.3;
+      const fits = (text) => x + ctx.measureText(text).width <= this.left - em * 0.3;
+      for (let [text, color] of texts) {
+        if (!fits(text)) {
+          while (text && !fits(text + "…")) text = text.slice(0, -1);
+          text += "…";
+        }
+        ctx.fillStyle = style(color);
+        ctx.fillText(text, x, y);
+        x += ctx.measureText(text + " ").width;
+      }
+    }
+
+    // ruler draws an axis that counts references.
+    ruler(ctx, top, em) {
+      const from = data.first * data.window, least = data.references * em * 6 / this.width;
+      const power = 10 ** Math.floor(Math.log10(least)), step = power * [1, 2, 5, 10].find((k) => k * power >= least);
+      for (let at = Math.ceil(from / step) * step; at <= from + data.references; at += step) {
+        const x = this.left + this.width * (at - from) / data.references, text = count(at), wide = ctx.measureText(text).width;
+        ctx.fillStyle = style("field");
+        ctx.fillRect(Math.min(x, this.left + this.width - 1), top, 1, em * 0.3);
+        ctx.fillStyle = style("second");
+        ctx.fillText(text, Math.min(x + 3, this.left + this.width - wide - 3), top + em * 0.6);
+      }
     }
 
     // area draws a value of each window, above the line at bottom. The value most is height pixels
@@ -152,31 +186,12 @@
       ctx.lineWidth = 1.25;
       ctx.stroke(edge);
       ctx.fillStyle = style("hair");
-      ctx.fillRect(0, bottom, this.width, 1);
-    }
-
-    // title writes texts, each with the name of its colour, into the upper left corner of an area.
-    title(ctx, texts, top, em, family) {
-      ctx.textBaseline = "middle";
-      ctx.textAlign = "left";
-      ctx.font = "600 " + em * 0.73 + "px " + family;
-      ctx.lineJoin = "round";
-      let x = em * 0.3;
-      for (const [text, color] of texts) {
-        ctx.strokeStyle = style("paper");
-        ctx.lineWidth = 3;
-        ctx.strokeText(text, x, top + em * 0.6);
-        ctx.fillStyle = style(color);
-        ctx.fillText(text, x, top + em * 0.6);
-        x += ctx.measureText(text).width + em * 0.4;
-      }
+      ctx.fillRect(this.left, bottom, this.width, 1);
     }
 
     // band draws a phase or a region. A phase or a region that occurs again has the same colour.
     band(ctx, b, top, height, em, family, fill) {
       const hues = ["level1", "level3", "side-b", "side-a", "level2", "memory"];
-      ctx.textBaseline = "middle";
-      ctx.textAlign = "left";
       ctx.font = em * 0.8 + "px " + family;
       const from = this.x(b.from), to = Math.max(this.x(b.to) - 1, from + 1);
       ctx.fillStyle = style(hues[(b.number - 1) % hues.length]);
@@ -198,7 +213,7 @@
     // region returns the region at the pointer.
     region(e) {
       const box = this.canvas.getBoundingClientRect(), y = e.clientY - box.top, at = this.window(e);
-      if (y < this.bandsTo || y >= this.regionsTo) return null;
+      if (y < this.bandsTo || y >= this.regionsTo || e.clientX - box.left < this.left) return null;
       const row = Math.floor((y - this.bandsTo - 2) / this.rowHigh);
       return data.regions.find((r) => r.row === row && at >= r.from && at < r.to) || null;
     }
@@ -223,19 +238,13 @@
     }
 
     // lane draws the amounts of a thread or a function. The amount most has the darkest shade.
-    lane(ctx, lane, y, height, em, family, most, color) {
+    lane(ctx, lane, y, height, most, color) {
       ctx.fillStyle = style(color);
       for (let i = 0; i < data.windows; i++) {
         ctx.globalAlpha = lane.y[i] ? 0.15 + 0.6 * lane.y[i] / most : 0.04;
         ctx.fillRect(this.x(i), y, this.x(i + 1) - this.x(i) + 0.3, height);
       }
       ctx.globalAlpha = 1;
-      ctx.fillStyle = style("ink");
-      ctx.font = em * 0.65 + "px " + family;
-      ctx.strokeStyle = style("paper");
-      ctx.lineWidth = 3;
-      ctx.strokeText(lane.label, em * 0.3, y + height / 2 + 0.5);
-      ctx.fillText(lane.label, em * 0.3, y + height / 2 + 0.5);
     }
 
     // brush shades the part outside of the range, and draws the two handles.
@@ -245,19 +254,19 @@
         const a = this.x(from), b = this.x(to);
         ctx.fillStyle = style("ground");
         ctx.globalAlpha = 0.6;
-        ctx.fillRect(0, 0, a, height);
-        ctx.fillRect(b, 0, this.width - b, height);
+        ctx.fillRect(this.left, 0, a - this.left, height);
+        ctx.fillRect(b, 0, this.left + this.width - b, height);
         ctx.globalAlpha = 1;
         ctx.strokeStyle = ctx.fillStyle = style("accent");
         ctx.lineWidth = 1.5;
         ctx.strokeRect(a + 0.75, 0.75, Math.max(b - a - 1.5, 1), height - 1.5);
         for (const x of [a, b]) {
           ctx.beginPath();
-          ctx.roundRect(Math.min(Math.max(x - 3, 0), this.width - 6), height / 2 - em * 0.7, 6, em * 1.4, 3);
+          ctx.roundRect(Math.min(Math.max(x - 3, this.left), this.left + this.width - 6), height / 2 - em * 0.7, 6, em * 1.4, 3);
           ctx.fill();
         }
       }
-      if (this.hover !== null && this.hover !== undefined && !this.held) {
+      if (this.hover !== null && this.hover !== undefined && !this.held && this.hoverX >= this.left) {
         ctx.fillStyle = style("second");
         ctx.fillRect(this.hoverX, 0, 1, height);
       }
@@ -265,12 +274,12 @@
 
     // say shows the numbers at the pointer, or those of the range.
     say() {
-      const at = this.hover;
+      const at = this.hover, aside = this.hoverX < this.left, idle = at === null || at === undefined || aside && !this.over;
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " " + data.sentence +
         " Arrow keys move the range, with Shift its end; Page Up and Page Down choose a phase" + (data.regions.length ? ", with Shift a marked region" : "") + (this.functions.length ? "; Up and Down choose a function, and Enter shows it in Code" : "") + "; Escape chooses the whole run.");
-      this.readout.classList.toggle("idle", at === null || at === undefined);
-      if (at === null || at === undefined) { this.readout.textContent = data.sentence; return; }
-      if (this.over) { this.readout.textContent = this.over.text || this.functionText(this.over, at); return; }
+      this.readout.classList.toggle("idle", idle);
+      if (idle) { this.readout.textContent = data.sentence; return; }
+      if (this.over) { this.readout.textContent = this.over.text || this.functionText(this.over, aside ? null : at); return; }
       const i = Math.min(Math.floor(at), data.windows - 1), band = data.bands.find((b) => i >= b.from && i < b.to);
       this.readout.textContent = count((i + data.first) * data.window) + "–" + count(Math.min((i + 1) * data.window, data.references) + data.first * data.window) + " references: " +
         data.levels.map((l) => l.label + " misses " + percent(l.y[i]) + " of accesses").join(", ") + (data.cycles.length ? "; " + cyclesText(data.cycles[i]) + " memory cycles per access" : "") + (band ? "; phase " + band.number + ", mostly " + band.label : "") + ".";
@@ -282,7 +291,7 @@
       const at = this.window(e), [from, to] = this.range, box = this.canvas.getBoundingClientRect();
       const near = (window) => to > from && Math.abs(this.x(window) - (e.clientX - box.left)) <= 7;
       this.held = { start: near(from) ? to : near(to) ? from : Math.min(Math.floor(at), data.windows - 1), x: e.clientX, range: null, function: this.function(e), handle: near(from) || near(to),
-        band: e.clientY - box.top >= this.bandsFrom && e.clientY - box.top < this.bandsTo ? data.bands.find((b) => at >= b.from && at < b.to) : this.region(e) };
+        band: e.clientX - box.left >= this.left && e.clientY - box.top >= this.bandsFrom && e.clientY - box.top < this.bandsTo ? data.bands.find((b) => at >= b.from && at < b.to) : this.region(e) };
       this.hover = null;
       onRange(-1, -1, false); // until the pointer is released, all changes are one step of the history
     }

@@ -167,7 +167,7 @@ func (p *tab) brushes(view state.Tab, rounds int) (took []float64) {
 				};
 			}, { capture: true, once: true });
 			const box = timeline.canvas.getBoundingClientRect();
-			return [box.left, box.top + 8, box.width];
+			return [box.left + timeline.left, box.top + 8, timeline.width];
 		})()`)
 		at := func(share float64) float64 { return box[0] + share*box[2] }
 		from := 0.02 * float64(1+i%20)

@@ -154,7 +154,7 @@ func TestMarkedRegions(t *testing.T) {
 	mouse := func(n int, kind input.DispatchMouseEventType) {
 		at := eval[[2]float64](p, fmt.Sprintf(`(() => { const h = document.querySelector("sg-timeline"); h.scrollIntoView({ block: "center" });
 			const b = h.canvas.getBoundingClientRect(), row = %d === 2 ? 1 : 0;
-			return [b.left + (%v) / %v * b.width, b.top + h.bandsTo + 2 + (row + 0.5) * h.rowHigh]; })()`, n, answer.Regions[n].From+1000, answer.Regions[1].To))
+			return [b.left + h.left + (%v) / %v * h.width, b.top + h.bandsTo + 2 + (row + 0.5) * h.rowHigh]; })()`, n, answer.Regions[n].From+1000, answer.Regions[1].To))
 		callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: "left", Buttons: 1, ClickCount: 1})
 	}
 	for n, r := range answer.Regions {
@@ -271,6 +271,10 @@ func TestFunctionLanes(t *testing.T) {
 	}
 	mouse("mouseMoved", 0)
 	p.waitTrue("the function at the pointer", `document.querySelector("sg-timeline .readout").textContent.startsWith("walk_list: ")`)
+	// The names of the rows are beside the drawing, and belong to no window.
+	eval[any](p, `(() => { const h = document.querySelector("sg-timeline"), b = h.canvas.getBoundingClientRect();
+		h.plot.dispatchEvent(new PointerEvent("pointermove", { clientX: b.left + h.left / 2, clientY: b.top + h.functionsFrom + 1.5 * h.functionHigh })); })()`)
+	p.waitTrue("the function at the pointer", `(() => { const h = document.querySelector("sg-timeline"), text = h.readout.textContent; return h.left > 0 && text.startsWith(h.functions[1].label + ": ") && !text.includes("at the pointer"); })()`)
 	mouse("mousePressed", 0)
 	mouse("mouseReleased", 0)
 	const selected = `document.querySelector("#code-rows tr[aria-selected] td")?.textContent`

@@ -281,7 +281,7 @@ func (t *Timeline) Choose(v *View, r Range) *Timeline {
 			chosen.Sentence = "Drag across the timeline, or click a phase or a marked region, to see a part of the run."
 		}
 		if len(t.Lanes) > 1 {
-			chosen.Sentence += " The axis counts references in the order of the trace, so threads that ran at the same time can be drawn one after the other."
+			chosen.Sentence += " Threads that ran at the same time can be drawn one after the other."
 		}
 		chosen.Sentence += t.doubts
 		return &chosen
