@@ -251,8 +251,8 @@ func TestLoopsOfThreads(t *testing.T) {
 		return n
 	}
 	all, head := row("2+"), row("2+")+1
-	if grid.Depths[head] != 2 || !grid.Folded[head] || grid.Folded[all] || rows[head][0] != "each thread and time slice" {
-		t.Errorf("row below %q = %q, want a folded row for each thread and time slice", rows[all], rows[head])
+	if grid.Depths[head] != 2 || grid.Folded[head] || !grid.Folded[all] || rows[head][0] != "each thread and time slice" {
+		t.Errorf("row below %q = %q, want a row for each thread and time slice, in a folded loop", rows[all], rows[head])
 	}
 	references, misses := 0, 0
 	for _, label := range []string{"2", "3", "4", "5"} {

@@ -16,7 +16,7 @@ import (
 // --each", with misses if the question included caches. The rows form a tree of source loops. If
 // the run contains an outermost loop several times, this loop has an additional child row. The
 // child row is not a loop, but contains the loops of each thread and time slice. This row is folded
-// until the user unfolds it.
+// until the user unfolds it; if it is the only child row, the row above it is folded instead.
 type Loops struct {
 	Profile *profile.Profile
 	asked   []string
@@ -385,8 +385,9 @@ func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 		if row.of == nil && folded == nil {
 			folded = make([]bool, l.Len())
 		}
-		if folded != nil {
-			folded[i] = row.of == nil
+		if folded != nil && row.of == nil {
+			only := l.rows[i-1].depth < row.depth // the loop above contains no other row
+			folded[i], folded[i-1] = !only, only
 		}
 	}
 	hot := l.Hottest()
