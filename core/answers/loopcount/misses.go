@@ -129,7 +129,7 @@ func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 			}
 			conflict := report.Count(uint64(max(0, c.Conflict())))
 			if c.Conflict() < 0 {
-				conflict = report.TextOf(strconv.FormatInt(c.Conflict(), 10))
+				conflict = report.Difference(report.Count(uint64(-c.Conflict())), report.Count(0))
 			}
 			t.Add(report.TextOf(name), report.TextOf(level.Cache.Name), report.Count(c.Accesses), report.Count(c.Misses), report.Share(c.Misses, c.Accesses),
 				report.Count(c.Cold), report.Count(c.Capacity()), conflict, report.Share(c.Misses, level.Result.Total.Misses))
