@@ -20,7 +20,7 @@
     const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   }
-  const threads = ["level1", "level2", "level3", "memory", "accent"];
+  const threads = ["level1", "level2", "level3", "memory", "side-a", "side-b"];
 
   class Matrix extends HTMLElement {
     static observedAttributes = ["chart"];

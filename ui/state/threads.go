@@ -126,7 +126,7 @@ const nbsp = "\u00a0"
 const MostCores = 16
 
 // coreColors lists the colors that, together with dashes, distinguish curves.
-var coreColors = []string{"level1", "level2", "level3", "ink", "accent", "memory"}
+var coreColors = []string{"level1", "level2", "level3", "memory", "side-a", "side-b"}
 
 func coreSeries(i int, label string, y []float64) Series {
 	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
