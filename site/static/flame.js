@@ -66,6 +66,7 @@
         this.hide();
         this.deepest = Math.max(0, ...data.depths);
         this.tints = data.names.map((name) => hash(name));
+        this.alone = new Set(data.colors).size < 2; // colours by file would be all the same
       }
       const all = data.weights.reduce((sum, w, i) => data.parents[i] < 0 ? sum + w : sum, 0), same = this.all === all;
       this.all = all;
@@ -178,7 +179,7 @@
       const tint = this.tints[i], color = this.data.colors[i];
       const light = (dark ? 0.4 : 0.86) + (tint - 0.5) * 0.07 + (over ? (dark ? 0.07 : -0.05) : 0);
       if (!color) return `oklch(${light} 0.01 250)`;
-      return `oklch(${light} ${dark ? 0.065 : 0.07} ${hues[(color - 1) % hues.length] + (tint * 7 % 1 - 0.5) * 34})`;
+      return `oklch(${light} ${dark ? 0.065 : 0.07} ${this.alone ? tint * 360 : hues[(color - 1) % hues.length] + (tint * 7 % 1 - 0.5) * 34})`;
     }
 
     letters(ctx, text) { return ctx.measureText(text).width; }
