@@ -241,17 +241,29 @@ func oneTable(schema string, t report.Table) func() *report.Document {
 	}
 }
 
-// PageRows is the number of rows on one page of a table.
-const PageRows = 20
+// PageRows is the number of rows on one page of a table. A table with at most mostRows rows has only
+// one page, because a second page with a few rows would hide them for no reason.
+const (
+	PageRows = 20
+	mostRows = 30
+)
 
 // Pages returns the number of pages, at least one.
-func (t *Table) Pages() int { return max(1, (t.Rows+PageRows-1)/PageRows) }
+func (t *Table) Pages() int {
+	if t.Rows <= mostRows {
+		return 1
+	}
+	return (t.Rows + PageRows - 1) / PageRows
+}
 
 // Page returns the rows of a page and the number of its first row. Pages are numbered from 0.
 func (t *Table) Page(page int) (rows [][]string, first int) {
 	page = min(max(page, 0), t.Pages()-1)
-	first = page * PageRows
-	for i := first; i < min(first+PageRows, t.Rows); i++ {
+	first, last := page*PageRows, (page+1)*PageRows
+	if page == t.Pages()-1 {
+		last = t.Rows
+	}
+	for i := first; i < last; i++ {
 		rows = append(rows, t.Row(i))
 	}
 	return rows, first
