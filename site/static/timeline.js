@@ -105,7 +105,7 @@
       this.functions.forEach((f, i) => names.push([this.functionsFrom + (i + 0.5) * this.functionHigh, [f.label, "ink"]]));
       names.push([ruler + em * 0.6, ["references", "second"]]);
       const wide = names.map(([, ...texts]) => ctx.measureText(texts.map((t) => t[0]).join(" ")).width);
-      this.left = Math.round(Math.min(Math.max(...wide) + em * 0.8, full * (narrow ? 0.38 : 0.2)));
+      this.left = Math.round(Math.min(Math.max(...wide) + em * 0.8, full * (narrow ? 0.4 : 0.2)));
       this.width = full - this.left;
       for (const [y, ...texts] of names) this.name(ctx, texts, y, em);
       this.ruler(ctx, ruler, em);

@@ -132,7 +132,7 @@ func (v *View) threadDoubts(list []string, ofSample string) []string {
 
 // GranuleName returns the name of a granularity: words, lines or pages.
 func (c *Communication) GranuleName(i int) string {
-	size := " of " + strconv.FormatUint(uint64(c.Granules[i].Bytes), 10) + " bytes"
+	size := " of " + Exact(uint64(c.Granules[i].Bytes)) + " bytes"
 	switch {
 	case i == 0:
 		return "words" + size

@@ -97,7 +97,7 @@ func (v *View) FootprintMisses() *Chart {
 		chart.X.Max = max(chart.At[n-1], 2*chart.X.Min)
 	}
 	chart.Series = []Series{predicted, counted}
-	chart.Summary = "The prediction differs from the exact miss ratio by at most " + significant(100*most) + " percentage points. The prediction assumes that the program behaves the same way throughout the run."
+	chart.Summary = "The prediction differs from the exact miss ratio by at most " + significant(100*most) + " percentage points. The prediction assumes that the behaviour of the program does not change during the run."
 	return chart
 }
 
