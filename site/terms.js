@@ -20,8 +20,9 @@
     const ranges = [], once = new Map(); // the terms found in each element
     const walk = result && document.createTreeWalker(result, NodeFilter.SHOW_TEXT);
     while (walk && walk.nextNode()) {
-      const text = walk.currentNode, element = text.parentElement.closest("option, " + where);
-      if (!element || element.localName === "option") continue;
+      // Names of source locations and of data (.where) are not terms.
+      const text = walk.currentNode, element = text.parentElement.closest("option, .where, " + where);
+      if (!element || element.matches("option, .where")) continue;
       if (!once.has(element)) once.set(element, new Set());
       const hits = [];
       for (const m of text.data.matchAll(pattern)) {
