@@ -128,6 +128,49 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 	}
 }
 
+// TestPageWalksAreNoted checks that a note states the number of page walks if their time would be
+// long, and that the predicted time does not include it. If the profile does not count pages, a note
+// says so.
+func TestPageWalksAreNoted(t *testing.T) {
+	p, err := profile.Decode(profileOf(t, "matmul-naive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := p.Totals.AllReferences()
+	pages := func(cold uint64) (list []profile.Pages) {
+		for i, size := range profile.PageSizes {
+			list = append(list, profile.Pages{PageBytes: size, Accesses: n, Cold: max(cold>>(9*i), 1)})
+		}
+		return list
+	}
+	var cycles string
+	for _, c := range []struct {
+		pages []profile.Pages
+		want  string // "" if there must be no note
+	}{
+		{nil, "The page walks of this run are unknown, because its profile does not contain stack distances of pages."},
+		{pages(4), ""},
+		{pages(n), "about 66,560 page walks. If each of them takes 40 cycles and they do not overlap, the run takes 2680.0 % longer"}, // 66,560 × 40 / 99,343
+		{pages(n), "pages of 2MiB avoid 99.8 % of them."},
+	} {
+		p.Pages = c.pages
+		m, err := costmodel.New(p, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := m.Answer(answers.ModelQuestion{Machine: haswell(t)})
+		notes := strings.Join(r.Notes, "\n")
+		if !strings.Contains(notes, c.want) || strings.Contains(notes, "page walks") != (c.want != "") {
+			t.Errorf("notes = %s, want %q", notes, c.want)
+		}
+		if got := cellIn(t, r, "program", "name", "cycles", "value").Plain(); cycles != "" && got != cycles {
+			t.Errorf("%s cycles with page walks, want %s as without", got, cycles)
+		} else {
+			cycles = got
+		}
+	}
+}
+
 // For a module without a run, notes state the assumptions. Adding the module of the traced program
 // changes nothing.
 func TestModule(t *testing.T) {

@@ -2,6 +2,7 @@ package costmodel
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ func (m *Models) computeRuntime(q answers.ModelQuestion, r *answers.Reply) {
 	}
 	m.updateCosts(of, key)
 	r.Notes = append(r.Notes, m.memory.notes...)
-	defer m.noteRuntime(r)
+	defer m.noteRuntime(h, r)
 	now := runtimeInputs{m.counts, m.processor, m.memory.machine}
 	// only the displayed function or block has changed, so the run time is still valid
 	if m.priced == now {
@@ -73,8 +74,9 @@ func (m *Models) computeRuntime(q answers.ModelQuestion, r *answers.Reply) {
 func (m *Models) Use(p *pipeline.Processor) { m.defaultProcessor = p }
 
 // noteRuntime adds notes about the limitations of the predicted run time.
-func (m *Models) noteRuntime(r *answers.Reply) {
+func (m *Models) noteRuntime(h hierarchy.Hierarchy, r *answers.Reply) {
 	r.Unmodelled = pipeline.NotModelled()
+	m.noteWalks(h, r)
 	bare := 0
 	for b := range m.program.Blocks {
 		if len(m.program.Blocks[b].Instrs) == 0 && m.counts.Visits[b] > 0 && len(m.program.Blocks[b].Ops) > 0 {
@@ -102,6 +104,46 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 		r.Notes = append(r.Notes, text+".")
 	}
 }
+
+// WalkCycles is the cost of a translation that is read from the page table. It is a round figure for
+// current cores (MODELS §13.5).
+const WalkCycles = 40.0
+
+// leastWalks is the minimum share of the run time at which page walks are noted.
+const leastWalks = 0.01
+
+// noteWalks adds a note about the time of page walks, which the run time does not include because
+// the profile does not say which loads wait for them.
+func (m *Models) noteWalks(h hierarchy.Hierarchy, r *answers.Reply) {
+	switch {
+	case m.profile == nil || len(h.TLBs) == 0:
+		return
+	case len(m.profile.Pages) == 0:
+		r.Notes = append(r.Notes, "The page walks of this run are unknown, because its profile does not contain stack distances of pages.")
+		return
+	}
+	asker := hierarchy.NewAsker(m.profile)
+	small, err := asker.Translate(h)
+	var option *trace.OptionError
+	if errors.As(err, &option) {
+		r.Notes = append(r.Notes, "The page walks of this run are unknown: a prediction needs "+option.Want+".")
+		return
+	}
+	walks := small.MemoryAccesses
+	share := walks * WalkCycles / m.runtime.Cycles
+	if !(share >= leastWalks) {
+		return
+	}
+	text := "The time does not include about " + report.Count(uint64(walks+0.5)).Human() + " page walks. If each of them takes " +
+		hierarchy.FormatNumber(WalkCycles) + " cycles and they do not overlap, the run takes " + percent(share) + " longer"
+	h.PageBytes = max(h.PageBytes, 2<<20)
+	if large, err := asker.Translate(h); err == nil && len(large.Levels) > 0 && large.MemoryAccesses < walks {
+		text += "; pages of " + hierarchy.FormatSize(h.PageBytes) + " avoid " + percent(1-large.MemoryAccesses/walks) + " of them"
+	}
+	r.Notes = append(r.Notes, text+".")
+}
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + " %" }
 
 // mostNoted is the maximum number of names in a note.
 const mostNoted = 3

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/parallel"
@@ -38,8 +39,8 @@ const (
 	secondPages    = 2048
 	secondPageWays = 16
 
-	secondPageCycles = 7.0  // cost of a translation found in the second-level TLB
-	walkCycles       = 40.0 // cost of a translation that is read from the page table
+	secondPageCycles = 7.0 // cost of a translation found in the second-level TLB
+	walkCycles       = costmodel.WalkCycles
 	// number of page walks in flight at a time, if no load depends on the previous load
 	walkOverlap = 4.0
 )

@@ -28,8 +28,12 @@ var Pipeline = ask.Add(&ask.Verb{
 		{Name: "block", Help: "print the schedule of the block with this `LABEL` (default: the slowest)"},
 		ask.TopRows,
 	},
-	Needs: func(ask.Question) analysis.Analyses {
-		return analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Sharing
+	Needs: func(q ask.Question) analysis.Analyses {
+		of := analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Sharing
+		if len(q.Machine.TLBs) > 0 {
+			of |= analysis.Pages
+		}
+		return of
 	},
 	Lines:   ask.LevelLines,
 	Check:   checkParameters,
