@@ -11,6 +11,7 @@ enum {
 	// threads then need not be held back for long to bring them into order.
 	farthest_ticket = 1 << 22,
 	spare_chunks = 2, // that are not written yet, in addition to one for each background thread
+	few_jobs = 4,     // not worth waking a thread
 };
 
 static struct {
@@ -36,18 +37,22 @@ static void notify(uint32_t *word, int threads)
 
 static void background(void);
 
+static void start_thread(void)
+{
+	queue.threads++;
+	if (!sg_spawn(background))
+		queue.limit = --queue.threads;
+}
+
 // If all background threads are busy, a thread of the program that waits can do the work.
 static void tell_work(void)
 {
-	if (queue.idle > 0) {
+	if (queue.idle > 0)
 		notify(&queue.work, 1);
-	} else if (queue.threads < queue.limit && getpid() == sg_run.process) {
-		queue.threads++;
-		if (!sg_spawn(background))
-			queue.limit = --queue.threads;
-	} else if (queue.waiting > 0) {
+	else if (queue.threads < queue.limit && getpid() == sg_run.process)
+		start_thread();
+	else if (queue.waiting > 0)
 		notify(&queue.progress, INT_MAX);
-	}
 }
 
 static void tell_progress(void)
@@ -75,7 +80,7 @@ void sg_submit(struct sg_thread *t, struct sg_job *job, bool will_wait)
 	*(queue.last ? &queue.last->next : &queue.first) = job;
 	queue.last = job;
 	t->jobs++;
-	if (!will_wait)
+	if (!will_wait && t->jobs >= few_jobs)
 		tell_work();
 	sg_release(&queue.lock);
 }
@@ -298,15 +303,24 @@ static void wait_for_progress(void)
 	queue.waiting--;
 }
 
+static bool crowded(const struct sg_thread *t)
+{
+	return 2 * t->jobs > sg_buffers || queue.chunk_count > queue.limit + spare_chunks;
+}
+
 // If there is no free buffer, half of them are to be free, so that the thread does not have to wait
-// again soon.
+// again soon. A background thread that has nothing to do is woken, even if this takes longer than a
+// job: while this thread encoded, the other one would find nothing to do and sleep again.
 void sg_await_buffer(struct sg_thread *t, const struct sg_job *job)
 {
 	sg_acquire(&queue.lock);
 	if (job->state != sg_done || queue.chunk_count > queue.limit + spare_chunks)
-		while (2 * t->jobs > sg_buffers || queue.chunk_count > queue.limit + spare_chunks)
-			if (!work(false))
+		while (crowded(t)) {
+			if (queue.idle > 0)
+				tell_work();
+			if (queue.idle > 0 || !work(false))
 				wait_for_progress();
+		}
 	sg_release(&queue.lock);
 }
 
