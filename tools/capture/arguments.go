@@ -37,6 +37,9 @@ func (a *argument) preprocessed() bool {
 	return strings.HasSuffix(cmp.Or(a.language, languageOf(a.name())), "cpp-output")
 }
 
+// isIR reports whether a source is LLVM IR, as text or as bitcode.
+func (a *argument) isIR() bool { return cmp.Or(a.language, languageOf(a.name())) == "ir" }
+
 // value returns the value of an option, which may be a separate word or joined to the option.
 func (a *argument) value(option string) string {
 	if len(a.words) > 1 {
@@ -93,7 +96,7 @@ func wordSet(list string) map[string]bool {
 
 // instrumentableLanguages lists the languages that are compiled to LLVM IR, by their names in
 // option -x.
-var instrumentableLanguages = wordSet(`c c++ cpp-output c-cpp-output c++-cpp-output objective-c objective-c++ f95 f95-cpp-input`)
+var instrumentableLanguages = wordSet(`c c++ cpp-output c-cpp-output c++-cpp-output objective-c objective-c++ f95 f95-cpp-input ir`)
 
 // languageOf returns the language of a file by its extension, or "" if the file is for the linker.
 func languageOf(file string) string {
@@ -114,6 +117,8 @@ func languageOf(file string) string {
 		return "f95"
 	case ".F", ".FOR", ".FTN", ".fpp", ".FPP", ".F77", ".F90", ".F95", ".F03", ".F08", ".F18":
 		return "f95-cpp-input"
+	case ".ll", ".bc":
+		return "ir"
 	case ".h", ".hh", ".hpp", ".hxx", ".H", ".pch", ".gch", ".cppm", ".cu", ".hip", ".cl":
 		return "other"
 	}

@@ -403,3 +403,22 @@ func TestPreloadRuntime(t *testing.T) {
 		t.Errorf("stdout is %q, want 34; stderr is %q; the trace has %d references, want 24", o.stdout, o.stderr, rows.ending.References)
 	}
 }
+
+// TestIRIsTraced checks that LLVM IR, which other compilers write, is instrumented like a program in
+// C.
+func TestIRIsTraced(t *testing.T) {
+	clang, dir := newestClang(t), t.TempDir()
+	count := func(source string) int {
+		program := filepath.Join(dir, "program")
+		traceCompile(t, clang, "-O1", source, "-o", program)
+		return runProgram(t, nil, program).readTrace(t, trace.AllKinds).Len()
+	}
+	want := count(sourceOf(t, "gemm.c"))
+	for name, options := range map[string][]string{"gemm.bc": nil, "gemm.ll": {"-S"}} {
+		file := filepath.Join(dir, name)
+		plainCompile(t, clang, append(options, "-g", "-O1", "-emit-llvm", "-c", sourceOf(t, "gemm.c"), "-o", file)...)
+		if got := count(file); got != want || want == 0 {
+			t.Errorf("%s: %d references, want %d", name, got, want)
+		}
+	}
+}
