@@ -228,7 +228,7 @@
         return { stroke, width: apart ? 1 : 0, fill: apart ? (u) => hatch(u.ctx, stroke) : stroke,
           paths: uPlot.paths.bars({ size: [0.8, 60], align: 0 }), points: { show: false } };
       }
-      return { stroke, width: s.y.length > 200 ? 1 : 2, dash: s.dash ? [7, 4] : undefined, points: { show: this.data.x.unit === "cores", size: 6 },
+      return { stroke, width: this.data.x.unit === "references" && s.y.length > 200 ? 1 : 2, dash: s.dash ? [7, 4] : undefined, points: { show: this.data.x.unit === "cores", size: 6 },
         paths: s.shape === "step" ? uPlot.paths.stepped({ align: 1 }) : this.data.x.unit === "bin" ? overBins : uPlot.paths.linear() };
     }
 
