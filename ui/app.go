@@ -363,6 +363,7 @@ func (r *Result) show(lineBytes uint32) {
 		return
 	}
 	r.answers = state.NewAnswers(r.Name, r.Profile)
+	r.answers.Run.Digest = r.Digest
 	r.answers.Run.Readable = func(name string) string { return cmp.Or(r.readable[name], name) }
 	if r.View = state.NewView(r.Profile, lineBytes); r.View != nil {
 		r.View.Answers = r.answers

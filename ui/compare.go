@@ -331,10 +331,13 @@ func (v *CompareView) Table(chart string) *state.Table {
 		return once(a.Screen.Sort, func() *state.Table { return c.SetsTable(a.Screen.Sort) })
 	case "footprint":
 		return once("", c.FootprintTable)
-	case "own-compared":
-		return c.Own(a.ownBytes(), a.Screen.Sort)
-	case "shared-compared":
-		return c.Shared(a.sharedBytes(), a.Screen.Sort)
+	case "own-compared", "shared-compared":
+		bytes, make := a.ownBytes(), c.Own
+		if chart == "shared-compared" {
+			bytes, make = a.sharedBytes(), c.Shared
+		}
+		sort := a.Screen.Sort
+		return once(strconv.FormatUint(bytes, 10)+" "+sort, func() *state.Table { return make(bytes, sort) })
 	case "flows-compared":
 		return c.Flows(a.Screen.Sort)
 	case "pairs-compared":

@@ -19,6 +19,11 @@ func TestComparePair(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(demoPair())
 	d.wants("Two analyses compared", `id="differences"`, "66 560", "73 728", "From 66 560 references in A to 73 728 in B: 10.8 % more.", "A (before)", "B (after)")
+	for _, r := range []*Result{d.app.result, d.app.other} {
+		if got := r.answers.Run.Digest; got == "" || got != digestOf(r.Profile) {
+			t.Errorf("digest of the compared run = %q, want %q", got, digestOf(r.Profile))
+		}
+	}
 	for tab, want := range map[state.Tab]string{
 		state.TabLocality: `id="compare-capacity"`, state.TabCaches: `id="table-levels"`, state.TabCounters: `id="table-counters-compared"`,
 		state.TabCode: `id="table-code-compared"`, state.TabAssociativity: `id="figure-sets"`,

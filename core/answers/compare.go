@@ -314,8 +314,9 @@ func Powers(curves ...*profile.Curve) (capacities []uint64) {
 
 // Mismatches describes differences between the profiles a and b that result from different analysis
 // settings rather than from different programs. The descriptions explain how to avoid these
-// differences. Mismatches ignores a fact that only one profile contains.
-func Mismatches(a, b *profile.Profile) (list []string) {
+// differences. Mismatches ignores a fact that only one profile contains. The function "same" reports
+// whether the profiles are identical.
+func Mismatches(a, b *profile.Profile, same func() bool) (list []string) {
 	differ := func(what, ofA, ofB, todo string) {
 		if ofA != ofB && ofA != "" && ofB != "" {
 			list = append(list, what+" differ, so the numbers differ too: A has "+ofA+", B has "+ofB+"; "+todo)
@@ -326,7 +327,7 @@ func Mismatches(a, b *profile.Profile) (list []string) {
 	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless you want to compare these threads")
 	differ("the line sizes", lineSizes(a), lineSizes(b), "analyze both with the same --lines, unless you want to compare these line sizes")
 	differ("the recording methods", formatText(&a.Input.Header), formatText(&b.Input.Header), "different formats record different data; if possible, compare traces of the same format")
-	if len(list) == 0 && a.Digest() == b.Digest() {
+	if len(list) == 0 && same() {
 		list = append(list, "A and B are the same run: their profiles are identical, byte for byte")
 	}
 	return list

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"encoding/hex"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/profile"
 )
 
 // TestVerbsAreComplete checks that every verb has the descriptions that people and programs need.
@@ -145,5 +147,25 @@ func TestDefaultMachine(t *testing.T) {
 	}
 	if got := q.Caches(); len(got.Levels) != 1 || got.Name != "" {
 		t.Errorf("with one level: name %q and levels %q, want no name and one level", got.Name, got.Lines())
+	}
+}
+
+// TestMismatchesByDigest checks that two runs are the same run if their profiles have equal digests,
+// and that known digests are used instead of computing digests.
+func TestMismatchesByDigest(t *testing.T) {
+	p := &profile.Profile{}
+	sum := p.Digest()
+	same, other := hex.EncodeToString(sum[:]), strings.Repeat("0", 64)
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 1}, {"", same, 1}, {same, same, 1}, {"", other, 0}, {other, other, 1}, {same, other, 0}} {
+		runs := [2]*Run{{Profile: p, Digest: c.a}, {Profile: p, Digest: c.b}}
+		if got := Mismatches(runs); len(got) != c.want {
+			t.Errorf("digests %q and %q: %q, want %d sentences", c.a, c.b, got, c.want)
+		}
+		if c.a == "" && runs[0].Digest != same {
+			t.Errorf("stored digest = %q, want %q", runs[0].Digest, same)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
@@ -72,11 +73,26 @@ func (r *Run) withRunName(err error) error {
 	return err
 }
 
+// Mismatches returns the differences between the analyses of two runs: see [answers.Mismatches].
+func Mismatches(runs [2]*Run) []string {
+	return answers.Mismatches(runs[0].Profile, runs[1].Profile, func() bool { return runs[0].digest() == runs[1].digest() })
+}
+
+// digest returns the digest of the profile. Computing the digest takes as long as encoding the
+// profile, so digest stores the result.
+func (r *Run) digest() string {
+	if r.Digest == "" {
+		sum := r.Profile.Digest()
+		r.Digest = hex.EncodeToString(sum[:])
+	}
+	return r.Digest
+}
+
 // join joins the tables of two answers, and adds the warnings of both answers to the document.
 func join(runs [2]*Run, d *report.Document, tables [2][]report.Table, doubts [2][]string) []answers.Compared {
 	d.Warnings = slices.Concat(runs[0].Warnings, runs[1].Warnings)
 	if runs[0].Profile != nil && runs[1].Profile != nil {
-		d.Warnings = append(d.Warnings, answers.Mismatches(runs[0].Profile, runs[1].Profile)...)
+		d.Warnings = append(d.Warnings, Mismatches(runs)...)
 	}
 	for i, list := range doubts {
 		for _, w := range list {

@@ -20,6 +20,7 @@ import (
 type Run struct {
 	Name     string           // name of the run's file, as the user knows it
 	Profile  *profile.Profile // nil if field Module or Folded is set
+	Digest   string           // the digest of Profile, in hexadecimal digits; "" if it is not known yet
 	Module   []byte           // the LLVM IR text of a program that was not run
 	Folded   *Folded          // a loop-compressed trace that was not expanded
 	Warnings []string         // warnings that apply to all answers; [NewRun] adds warnings about the profile

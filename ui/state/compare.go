@@ -360,7 +360,7 @@ func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 
 // Mismatches lists differences between the analyses, rather than between the programs.
 func (c *Comparison) Mismatches() (list []string) {
-	for _, m := range answers.Mismatches(c.A.Profile, c.B.Profile) {
+	for _, m := range ask.Mismatches([2]*ask.Run{c.A.Run, c.B.Run}) {
 		list = append(list, doubtOf(m))
 	}
 	return list
