@@ -91,6 +91,20 @@ func TestLargePages(t *testing.T) {
 	}
 }
 
+// TestAvoidedWalks checks that a finding counts only the page walks of its source location.
+func TestAvoidedWalks(t *testing.T) {
+	tried := &retrial{walks: [2][]float64{{900, 50, 100, 0}, {0, 50, 50, 0}}}
+	for want, sites := range map[string][]int{
+		", which avoid 95 % of 1,000 page walks": {0, 2},
+		", which avoid 0 % of 50 page walks":     {1},
+		"":                                       {3},
+	} {
+		if got := tried.avoidedWalks(&place{sites: sites}); got != want {
+			t.Errorf("sites %d: %q, want %q", sites, got, want)
+		}
+	}
+}
+
 // TestAdviceForFortran checks that the advice for a Fortran source names no C function.
 func TestAdviceForFortran(t *testing.T) {
 	for _, words := range []func(string) string{nonTemporal, largePages, separation} {
