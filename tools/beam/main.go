@@ -188,16 +188,24 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 			err = errors.Join(err, remove(context.WithoutCancel(ctx)))
 		}
 	}()
-	if *workers > 0 {
-		if name := flag.Lookup("runner").Value.String(); name != "" && name != "prism" {
-			return false, fmt.Errorf("--workers %d: the runner %s has its own workers; leave --workers out, or use the runner prism", *workers, name)
-		}
+	runner := flag.Lookup("runner").Value.String()
+	local := runner == "" || runner == "prism"
+	switch {
+	case *workers > 0 && !local:
+		return false, fmt.Errorf("--workers %d: the runner %s has its own workers; leave --workers out, or use the runner prism", *workers, runner)
+	case *workers > 0:
 		p, err := pool.Start(ctx, pool.Options{Workers: *workers, Bundles: 1})
 		if err != nil {
 			return false, err
 		}
 		defer p.Close()
-		p.Use()
+		defer p.Use()()
+	case jobopts.IsLoopback() || local && *jobopts.EnvironmentType == "":
+		stop, err := pool.Loopback(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer stop()
 	}
 	if err := convertAll(ctx, traces, o); err != nil {
 		return false, err

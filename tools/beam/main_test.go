@@ -133,6 +133,8 @@ func set(t *testing.T, values map[string]string) {
 // equal the files of the default runner. Nothing temporary is left over, not even after a failed job.
 func TestJobServer(t *testing.T) {
 	dir := t.TempDir()
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	demo, err := filepath.Glob("../../site/demos/*.sgt")
 	if err != nil || len(demo) < 3 {
 		t.Fatal(demo, err)
@@ -149,7 +151,7 @@ func TestJobServer(t *testing.T) {
 			out := t.TempDir()
 			set(t, map[string]string{"runner": runner, "output": out, "references": "20000", "message-bytes": "100", "part-bytes": "300000"})
 			if runner != "prism" {
-				set(t, map[string]string{"endpoint": address, "environment_type": "LOOPBACK", "worker_binary": os.DevNull})
+				set(t, map[string]string{"endpoint": address, "environment_type": "LOOPBACK"})
 			}
 			if partial, err := run(context.Background(), names); partial || err != nil {
 				t.Fatal(partial, err)
@@ -188,7 +190,7 @@ func TestJobServer(t *testing.T) {
 		if err := os.WriteFile(name, damaged, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		set(t, map[string]string{"runner": "universal", "endpoint": address, "environment_type": "LOOPBACK", "worker_binary": os.DevNull, "output": out, "references": "20000", "message-bytes": "100"})
+		set(t, map[string]string{"runner": "universal", "endpoint": address, "environment_type": "LOOPBACK", "output": out, "references": "20000", "message-bytes": "100"})
 		_, err = run(context.Background(), []string{name})
 		if err == nil || !strings.Contains(ownWords(err), name) {
 			t.Errorf("error %v, want one that names the file", err)
@@ -197,6 +199,9 @@ func TestJobServer(t *testing.T) {
 			t.Errorf("%v, %v is left over", list, err)
 		}
 	})
+	if list, err := os.ReadDir(temporary); err != nil || len(list) > 0 {
+		t.Errorf("%v, %v is left over in the folder for temporary files", list, err)
+	}
 }
 
 // The recipe of the image contains only instructions of container files, begins with Beam's image, and

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 
 	"github.com/stackglass/stackglass/core/analysis"
@@ -30,7 +29,14 @@ func TestMain(m *testing.M) {
 	pool.Child() // does not return in a worker process
 	beam.Init()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	os.Exit(m.Run())
+	stop, err := pool.Loopback(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	stop()
+	os.Exit(code)
 }
 
 // container writes random steps of a single-threaded program with allocations.
@@ -269,11 +275,11 @@ func TestDividedDemos(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Use()
+		restore := p.Use()
 		o := options(t)
 		o.References, o.FanIn, o.Lanes = 8000, 4, workers
 		err = run(t, names, o)
-		*jobopts.EnvironmentType = "loopback"
+		restore()
 		p.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -356,11 +362,11 @@ func TestRealTraces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Use()
+		restore := p.Use()
 		o := options(t)
 		o.References, o.FanIn, o.Lanes = 700_000, 4, workers
 		err = run(t, names, o)
-		*jobopts.EnvironmentType = "loopback"
+		restore()
 		p.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -384,8 +390,7 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			p.Use()
-			defer func() { *jobopts.EnvironmentType = "loopback" }()
+			defer p.Use()()
 			over, killed := make(chan struct{}), make(chan int)
 			go func() { killed <- killSome(p, workers, over) }()
 			o := options(t)

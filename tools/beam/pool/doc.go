@@ -26,7 +26,7 @@
 //		p, err := pool.Start(ctx, pool.Options{Workers: 4})
 //		...
 //		defer p.Close()
-//		p.Use() // or --environment_type=EXTERNAL --environment_config=<p.Endpoint()>
+//		defer p.Use()() // or --environment_type=EXTERNAL --environment_config=<p.Endpoint()>
 //		prism.Execute(ctx, pipeline)
 //	}
 //

@@ -15,6 +15,7 @@ import (
 
 	fnpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal/extworker"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -113,14 +114,36 @@ func Start(ctx context.Context, opt Options) (*Pool, error) {
 // environment_config for the environment type EXTERNAL.
 func (p *Pool) Endpoint() string { return p.endpoint }
 
-// Use sets Beam's job options of this process so that the pipelines it
-// executes from now on run on the pool.
-func (p *Pool) Use() {
+// Use sets Beam's job options of this process so that the pipelines it executes run on the pool, until
+// the returned function restores the options.
+func (p *Pool) Use() (restore func()) { return use(p.endpoint) }
+
+// use makes pipelines run on the external worker pool with this address.
+func use(endpoint string) (restore func()) {
+	kind, config, program := *jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary
 	*jobopts.EnvironmentType = "EXTERNAL"
-	*jobopts.EnvironmentConfig = p.endpoint
+	*jobopts.EnvironmentConfig = endpoint
 	// Beam would stage the program as an artifact of the job, tens of megabytes
 	// that no one reads: the workers are started from the file.
 	*jobopts.WorkerBinary = os.DevNull
+	return func() {
+		*jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary = kind, config, program
+	}
+}
+
+// Loopback makes the pipelines that this process executes run in this process, until the returned
+// function is called. Beam's environment type LOOPBACK does the same, but leaves an empty file in the
+// folder for temporary files after each pipeline.
+func Loopback(ctx context.Context) (stop func(), err error) {
+	server, err := extworker.StartLoopback(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("pool: no port on the loopback interface: %w", err)
+	}
+	restore := use(server.EnvironmentConfig(ctx))
+	return func() {
+		restore()
+		server.Stop(ctx)
+	}, nil
 }
 
 // PIDs returns the process ids of the workers that run now, in ascending order.

@@ -228,8 +228,8 @@ func start(t *testing.T, opt Options) (*Pool, *bytes.Buffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Use()
 	t.Cleanup(p.Close)
+	t.Cleanup(p.Use())
 	return p, &log
 }
 
