@@ -1,6 +1,8 @@
 package sharing
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
@@ -365,6 +367,7 @@ func (s *lineSize) keepNotes(j *segmentJoin) {
 	if g == nil {
 		return
 	}
+	g.notes = slices.Grow(g.notes, len(j.notes))
 	for i, n := range j.notes {
 		if !j.kept[i] {
 			continue
