@@ -219,7 +219,7 @@ func run(ctx context.Context, patterns []string) (partial bool, err error) {
 		defer stop()
 	}
 	p, s := beam.NewPipelineWithRoot()
-	pass.Build(s, traces, load.Stretches, o)
+	pass.Build(s, traces, load, o)
 	result, err := beamx.RunWithMetrics(ctx, p)
 	if err != nil {
 		return false, err

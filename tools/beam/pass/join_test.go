@@ -97,17 +97,19 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// Each worker gets about four stretches, unless they would be very short or very long.
+// Each worker gets about four stretches, or one if traces are also read in order, unless they would be
+// very short or very long.
 func TestLengthOfStretches(t *testing.T) {
 	for _, test := range []struct {
 		workers          int
 		references, want uint64
+		inOrder          bool
 	}{
-		{0, 1 << 40, MostReferences}, {1, 1 << 40, MostReferences}, {2, 80_000_001, 10_000_001}, {8, 100, leastReferences},
-		{8, 0, leastReferences}, {4, 1 << 40, MostReferences},
+		{0, 1 << 40, MostReferences, false}, {1, 1 << 40, MostReferences, true}, {2, 80_000_001, 10_000_001, false}, {8, 100, leastReferences, false},
+		{8, 0, leastReferences, true}, {4, 1 << 40, MostReferences, false}, {2, 80_000_001, 40_000_001, true}, {4, 1 << 40, MostReferences, true},
 	} {
 		o := Options{Workers: test.workers}
-		if got := o.lengthFor(test.references); got != test.want {
+		if got := o.lengthFor(test.references, test.inOrder); got != test.want {
 			t.Errorf("%d workers, %d references: the length of stretches is %d, want %d", test.workers, test.references, got, test.want)
 		}
 	}

@@ -52,6 +52,9 @@ func init() {
 	register.DoFn2x0[Task, func(Task)](&tasksOf{})
 	register.DoFn3x0[string, Segment, func(string, Segment)](&segmentsOf{})
 	register.Function2x2(root)
+	register.Function1x2(byTrace)
+	register.Function3x0(ungroup)
+	register.Iter1[Task]()
 	register.Function1x2(together)
 	register.Emitter1[Task]()
 	register.Emitter2[string, Segment]()
@@ -67,6 +70,7 @@ func init() {
 // Load describes the work of a job.
 type Load struct {
 	Stretches  int    // number of stretches of the trace that has most
+	InOrder    bool   // some traces are also read in order, for analyses that have no segments
 	References uint64 // number of references that all workers together analyse; 0: unknown
 }
 
@@ -82,8 +86,9 @@ func Check(ctx context.Context, traces []string, o *Options) (all Load, err erro
 				return all, err
 			}
 			references += t.plan.References
+			all.InOrder = all.InOrder || t.plan.InOrderRuns() > 0
 		}
-		o.References = o.lengthFor(references)
+		o.References = o.lengthFor(references, all.InOrder)
 	}
 	known := true
 	for _, name := range traces {
@@ -95,6 +100,7 @@ func Check(ctx context.Context, traces []string, o *Options) (all Load, err erro
 		all.References += t.plan.References
 		known = known && t.plan.References > 0
 		all.References += uint64(t.plan.InOrderRuns()) * t.plan.References
+		all.InOrder = all.InOrder || t.plan.InOrderRuns() > 0
 	}
 	if !known {
 		all.References = 0
@@ -113,11 +119,16 @@ var reportEndings = []string{"txt", "json"}
 // rounds is one more than the number of times that a stretch can be cut because it takes long.
 const rounds = 3
 
-// Build adds the steps to a pipeline. most is the largest number of stretches of a trace.
-func Build(s beam.Scope, traces []string, most int, o Options) {
+// Build adds the steps to a pipeline.
+func Build(s beam.Scope, traces []string, load Load, o Options) {
 	names := beam.Reshuffle(s, beam.CreateList(s, traces))
 	ready, toFollow, ordered, whole := beam.ParDo4(s.Scope("Divide"), &divide{o}, names)
 	tasks := beam.Flatten(s, ready, o.laid(s.Scope("Lay"), toFollow))
+	if load.InOrder && o.Workers < Parts {
+		// Segments are joined while other workers read in order. With more workers, a run in order takes
+		// longer than a stretch, so it begins first. The stretches take one step longer to arrive.
+		ordered = later(s.Scope("Later1"), later(s.Scope("Later0"), ordered))
+	}
 	inOrderResults := o.inOrder(s.Scope("InOrder"), ordered)
 
 	var leaves []beam.PCollection
@@ -136,7 +147,9 @@ func Build(s beam.Scope, traces []string, most int, o Options) {
 	}
 	nodes := beam.Flatten(s, leaves...)
 	span := o.FanIn
-	for level := 1; span < most; level++ {
+	// If traces are read in order, the root is joined here, while other workers read. Otherwise, the
+	// worker that finishes the trace joins it, and need not decode the root.
+	for level := 1; span < load.Stretches || load.InOrder && span < load.Stretches*o.FanIn; level++ {
 		nodes = o.joined(s.Scope(fmt.Sprintf("Join%d", level)), nodes, span*o.FanIn)
 		span *= o.FanIn
 	}
@@ -156,6 +169,19 @@ func (o *Options) laid(s beam.Scope, tasks beam.PCollection) beam.PCollection {
 		moved = append(moved, beam.ParDo(s, &follow{*o}, some))
 	}
 	return beam.ParDo(s, &lay{*o}, beam.GroupByKey(s, beam.Flatten(s, moved...)))
+}
+
+// later returns tasks that arrive one step later, when the workers have already taken other tasks.
+func later(s beam.Scope, tasks beam.PCollection) beam.PCollection {
+	return beam.ParDo(s, ungroup, beam.GroupByKey(s, beam.ParDo(s, byTrace, tasks)))
+}
+
+func byTrace(t Task) (string, Task) { return t.Trace, t }
+
+func ungroup(_ string, tasks func(*Task) bool, emit func(Task)) {
+	for one := (Task{}); tasks(&one); one = (Task{}) {
+		emit(one)
+	}
 }
 
 // lanes distributes tasks among branches, for runners that process a collection on one worker.

@@ -184,7 +184,7 @@ func execute(names []string, o pass.Options) error {
 		return err
 	}
 	p, s := beam.NewPipelineWithRoot()
-	pass.Build(s, names, load.Stretches, o)
+	pass.Build(s, names, load, o)
 	_, err = prism.Execute(ctx, p)
 	return err
 }

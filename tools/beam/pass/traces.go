@@ -68,12 +68,17 @@ const Parts = 4
 
 // lengthFor returns the length of the stretches of a job whose traces have the given number of
 // references. If the number of workers is not known, or there is only one worker, stretches are as
-// long as possible.
-func (o *Options) lengthFor(references uint64) uint64 {
+// long as possible. If traces are also read in order, there is only one stretch for each worker,
+// because joining a line of a trace with threads costs ten times as much, and because the runs in
+// order keep other workers busy until the last stretch has been analysed and joined.
+func (o *Options) lengthFor(references uint64, inOrder bool) uint64 {
 	if o.Workers <= 1 {
 		return MostReferences
 	}
 	parts := uint64(Parts * o.Workers)
+	if inOrder {
+		parts = uint64(o.Workers)
+	}
 	return min(max((references+parts-1)/parts, leastReferences), MostReferences)
 }
 
