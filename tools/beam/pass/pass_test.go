@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/tools/beam/pass"
 	"github.com/stackglass/stackglass/tools/beam/pool"
+	"github.com/stackglass/stackglass/tools/capture"
 )
 
 func TestMain(m *testing.M) {
@@ -379,49 +382,137 @@ func TestRealTraces(t *testing.T) {
 	}
 }
 
-// Killed workers do not change the result.
+// Three workers that are killed while they analyse segments do not change the result.
 func TestKilled(t *testing.T) {
 	content := map[string][]byte{"a.sgt": container(t, 4, 400_000), "b.sgt": containerOf(t, 5, 100_000, 3)}
-	_, names := folder(t, content)
 	for _, workers := range []int{1, 2, 4, 8} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
-			p, err := pool.Start(context.Background(), pool.Options{Workers: workers})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Close()
-			defer p.Use()()
-			over, killed := make(chan struct{}), make(chan int)
-			go func() { killed <- killSome(p, workers, over) }()
 			o := options(t)
-			o.References, o.Lanes = 15_000, workers
-			err = run(t, names, o)
-			close(over)
-			if n := <-killed; n == 0 {
-				t.Error("none was killed")
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, o, content)
+			o.References = 15_000
+			sameAfterKills(t, content, workers, o)
 		})
 	}
 }
 
-// killSome kills three workers, one after the other, unless the job is over before.
-func killSome(p *pool.Pool, workers int, over <-chan struct{}) (n int) {
-	for i := 0; n < 3; i++ {
-		select {
-		case <-over:
-			return n
-		case <-time.After(150 * time.Millisecond):
-			if len(p.PIDs()) > 0 {
-				p.Kill(i % workers)
-				n++
+// All demos and two programs with four threads, each with more than 2·10⁷ references, have the same
+// profiles as a single run, although three workers are killed while they analyse segments.
+func TestCaptured(t *testing.T) {
+	content, all := demos(t), []int{2}
+	if os.Getenv("STACKGLASS_SOAK") != "" {
+		all = []int{1, 2, 4, 8}
+	}
+	content["stencil.sgt"], content["ring.sgt"] = captured(t, "stencil"), captured(t, "ring")
+	for _, workers := range all {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			o := options(t)
+			o.References = 2_000_000
+			sameAfterKills(t, content, workers, o)
+			told, err := os.ReadFile(filepath.Join(o.Output, "report.txt"))
+			for _, name := range []string{"/stencil.sgt", "/ring.sgt"} {
+				_, row, _ := strings.Cut(string(told), name)
+				if fields := strings.Fields(row); err != nil || len(fields) < 4 || fields[2] != "yes" || len(fields[3]) < len("20,000,000") {
+					t.Errorf("%v: %s was not divided, or is too short:\n%s", err, name, told)
+				}
 			}
+		})
+	}
+}
+
+// captured compiles a program of testdata so that it is traced, runs it, and returns its trace.
+func captured(t *testing.T, name string) []byte {
+	t.Helper()
+	compiler, err := exec.LookPath("clang-19")
+	if err != nil {
+		t.Skip("skipped: clang-19 is not installed")
+	}
+	program := filepath.Join(t.TempDir(), name)
+	source, err := filepath.Abs(filepath.Join("testdata", name+".c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told bytes.Buffer
+	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &told, Stderr: &told}, capture.Options{},
+		compiler, []string{"-O1", "-fopenmp", source, "-o", program})
+	if status != 0 && strings.Contains(told.String(), "omp") {
+		t.Skipf("skipped: OpenMP is not installed: %s", told.Bytes())
+	}
+	if status != 0 || err != nil {
+		t.Fatalf("status %d, %v\n%s", status, err, told.Bytes())
+	}
+	run := exec.Command(program)
+	run.Dir = filepath.Dir(program)
+	if told, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, told)
+	}
+	b, err := os.ReadFile(program + ".sgt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// sameAfterKills analyses traces with worker processes, kills three of them while they analyse segments,
+// and compares the profiles with the profiles of single runs.
+func sameAfterKills(t *testing.T, content map[string][]byte, workers int, o pass.Options) {
+	t.Helper()
+	_, names := folder(t, content)
+	p, err := pool.Start(context.Background(), pool.Options{Workers: workers, Bundles: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	defer p.Use()()
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		killThree(p, over)
+	}()
+	o.Lanes, o.Workers = pass.Parts*workers, workers
+	err = run(t, names, o)
+	close(over)
+	<-ended
+	if err != nil {
+		t.Fatal(err)
+	}
+	losses := p.Losses()
+	for _, loss := range losses {
+		if !strings.Contains(loss, "signal: killed, while it worked on") || !strings.Contains(loss, segmentWork) {
+			t.Errorf("a kill did not hit a worker that analysed a segment: %s", loss)
 		}
 	}
-	return n
+	if len(losses) < 3 {
+		t.Errorf("%d workers were lost while they had bundles, want 3: %q", len(losses), losses)
+	}
+	same(t, o, content)
+}
+
+// segmentWork is a part of the names of the work of analysing segments.
+const segmentWork = ", stretch "
+
+// killThree kills workers that analyse segments, one after the other, until three of them had bundles,
+// which other workers must repeat. It returns earlier if the job is over.
+func killThree(p *pool.Pool, over <-chan struct{}) {
+	wait := func() (more bool) {
+		select {
+		case <-over:
+			return false
+		case <-time.After(5 * time.Millisecond):
+			return true
+		}
+	}
+	for n := 0; n < 3 && wait(); n = len(p.Losses()) {
+		chosen := false
+		p.Kill(func(_ int, doing []string) bool {
+			if chosen || !slices.ContainsFunc(doing, func(name string) bool { return strings.Contains(name, segmentWork) }) {
+				return false
+			}
+			chosen = true
+			return true
+		})
+		// A worker that had just ended its bundle is not counted, so another one is killed later.
+		for deadline := time.Now().Add(2 * time.Second); chosen && len(p.Losses()) == n && time.Now().Before(deadline) && wait(); {
+		}
+	}
 }
 
 // Stored segments are used unless they are damaged or belong to another trace.

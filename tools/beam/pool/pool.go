@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -68,6 +69,7 @@ type Pool struct {
 	closed  bool
 	routers map[string]*router // by the worker id that Prism gave
 	workers map[string]*worker // by the worker id that the router gave
+	losses  []string           // see Losses
 }
 
 // Start opens a pool on the loopback interface. It starts no process until a job asks for its
@@ -158,14 +160,21 @@ func (p *Pool) PIDs() []int {
 	return pids
 }
 
-// Kill kills worker process i (0 to Workers-1) of each job. It is for tests: a
-// job must not notice.
-func (p *Pool) Kill(i int) {
+// Kill kills the worker processes that choose selects by their number (0 to Workers-1) and by the work
+// that they have begun, but not ended (see Report). It is for tests: a job must not notice.
+func (p *Pool) Kill(choose func(slot int, doing []string) bool) {
 	for _, w := range p.running() {
-		if w.slot == i {
+		if choose(w.slot, w.unfinished()) {
 			w.kill()
 		}
 	}
+}
+
+// Losses describes how each worker process ended that had bundles, which other processes then repeated.
+func (p *Pool) Losses() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.losses)
 }
 
 func (p *Pool) running() []*worker {
@@ -252,6 +261,12 @@ func (p *Pool) forget(r *router) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.routers, r.id)
+}
+
+func (p *Pool) lost(end string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.losses = append(p.losses, end)
 }
 
 func (p *Pool) know(w *worker) {

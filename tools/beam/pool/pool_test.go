@@ -287,7 +287,7 @@ func TestKill(t *testing.T) {
 					}
 				}
 				before := pool.PIDs()
-				pool.Kill(workers - 1)
+				pool.Kill(func(slot int, _ []string) bool { return slot == workers-1 })
 				for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 					if pids := pool.PIDs(); len(pids) == workers && fmt.Sprint(pids) != fmt.Sprint(before) {
 						break

@@ -314,9 +314,13 @@ func (r *router) lost(w *worker, end string) {
 	}
 	bundles := slices.SortedFunc(maps.Values(w.active), func(a, b *bundle) int { return strings.Compare(a.id, b.id) })
 	w.active = nil
+	loss := fmt.Sprintf("worker %d, %s", w.slot, end)
+	if len(bundles) > 0 {
+		r.pool.lost(loss)
+	}
 	for _, b := range bundles {
 		b.worker, b.output, b.open, b.resp = nil, nil, nil, nil
-		b.losses = append(b.losses, fmt.Sprintf("worker %d, %s", w.slot, end))
+		b.losses = append(b.losses, loss)
 		times := fmt.Sprintf("its worker process was lost %d times", len(b.losses))
 		if len(b.losses) == 1 {
 			times = "its worker process was lost"

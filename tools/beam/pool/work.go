@@ -54,10 +54,12 @@ func (w *worker) took(line []byte) bool {
 	if err := json.Unmarshal([]byte(text), &one); err != nil {
 		return true
 	}
+	w.mu.Lock()
 	w.doing = slices.DeleteFunc(w.doing, func(name string) bool { return name == one.Name })
 	if !one.Ended {
 		w.doing = append(w.doing, one.Name)
 	}
+	w.mu.Unlock()
 	Report(one)
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,9 +38,8 @@ type worker struct {
 	ended  bool               // its process has ended
 	active map[string]*bundle // bundles it works on: b.worker == this
 
-	doing []string // the work that it has begun, but not ended; only run uses it
-
 	mu      sync.Mutex
+	doing   []string    // the work that it has begun, but not ended
 	process *os.Process // nil before it has started and after it has ended
 	killed  bool
 	why     string // why the router killed it, if it did
@@ -110,6 +110,12 @@ func (w *worker) giveUp(why string) {
 	w.live = false
 	w.router.mu.Unlock()
 	time.AfterFunc(partingTime/2, func() { w.killBecause(why) })
+}
+
+func (w *worker) unfinished() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.doing)
 }
 
 func (w *worker) pid() int {
