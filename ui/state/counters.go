@@ -11,7 +11,7 @@ import (
 )
 
 // words formats values in the page's style.
-var words = report.Words{Count: Exact, Real: significant, Share: Percent, Size: Bytes}
+var words = report.Words{Count: Exact, Real: formatEstimate, Share: Percent, Size: Bytes}
 
 // about is the prefix of estimated numbers.
 const about = "≈ "

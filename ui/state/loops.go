@@ -420,9 +420,6 @@ func orDash(s string) string {
 	return s
 }
 
-// loopWords formats values, with sizes in binary units.
-var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
-
 // selectRows reduces one table of the answer to the given columns and to the rows of the given
 // loops. It returns nil if there are no such rows.
 func (l *Loops) selectRows(key, caption string, loops map[string]bool, columns ...string) *Table {
@@ -442,7 +439,7 @@ func (l *Loops) selectRows(key, caption string, loops map[string]bool, columns .
 	if len(part.Rows) == 0 {
 		return nil
 	}
-	t := show(&part, loopWords, nil, columns...).setReply(l.reply, key)
+	t := show(&part, words, nil, columns...).setReply(l.reply, key)
 	t.Caption = caption
 	return t
 }
@@ -528,7 +525,7 @@ func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 		return nil
 	}
 	part.Title += ": rows with this code"
-	return show(part, loopWords, nil).setReply(l.reply, "line_evictions")
+	return show(part, words, nil).setReply(l.reply, "line_evictions")
 }
 
 // Evicts reports whether evictions were counted in any level.
