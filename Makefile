@@ -56,6 +56,13 @@ PIPELINE_NEEDS := \
 	'clang-19:clang-19,libc6-dev:compiles the loops'
 PROCESSOR ?= sapphirerapids
 
+# Tools that compile real programs.
+REAL_NEEDS := \
+	'clang-19:clang-19,libc6-dev,libstdc++-12-dev:compiles the programs' \
+	'?flang-new-19:flang-19:compiles LAPACK' \
+	'?/usr/lib/llvm-19/lib/libomp.so:libomp-19-dev:runs the OpenMP program' \
+	'?rustc:rustc:compiles the Rust program'
+
 # Tools whose results are compared with predictions for many cores.
 MULTICORE_NEEDS := \
 	'clang-19:clang-19,libc6-dev:compiles the OpenMP programs' \
@@ -74,7 +81,7 @@ SITE_SOURCES  := go.mod go.sum $(shell find core workers wasm ui site tools/site
 	-not -path 'site/node_modules/*' -not -path 'site/dist/*' -not -path 'workers/edge/*' -not -name screenshot.png -not -path '*/testdata/*' -not -name '*_test.go' 2>/dev/null)
 
 .PHONY: FORCE help setup run build site zip single release edge wasm test check vulnerabilities race format vet staticcheck generated unit wasmtest e2e e2e-first e2e-second e2e-needs \
-	pipelines runtimes multicore speed processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
+	pipelines runtimes capture-real multicore speed processors probes lint generate fuzz soak bench bench-wasm demos shot golden beam beamtest tests clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -311,6 +318,10 @@ scaling: ## runtimes of larger inputs, predicted from small ones, and measured (
 multicore: ## core/multicore/ACCURACY.md: predictions for many cores, compared with runs of OpenMP programs; 20 minutes (clang-19, libomp, valgrind)
 	@$(NEED) $(MULTICORE_NEEDS)
 	$(GO) run ./tools/multicore -o core/multicore/ACCURACY.md
+
+capture-real: ## tools/real/REAL.md: real programs with and without recording; the first time downloads and compiles them, which takes half an hour (clang-19; flang-19, libomp, rustc)
+	@$(NEED) $(REAL_NEEDS)
+	$(GO) run ./tools/real
 
 # ---- generate its parts again
 
