@@ -284,7 +284,7 @@ Each program was compiled twice from the same source, with the compiler and with
 before it, and both were run with the same input. The slow-down is the time of the traced run divided
 by the time of the untraced run: the elapsed (wall) time, and the CPU time of all threads, which
 includes the time for encoding and writing the trace. If other programs run on the machine at the
-same time, only the CPU times are meaningful. Each time is the median of %[2]d runs, traced
+same time, the elapsed times are not reliable. Each time is the median of %[2]d runs, traced
 and untraced runs alternately, on %[3]d cores%[4]s. The encoder of the trace has %[5]s of its own
 (STACKGLASS_ENCODERS). Times include the start of the process.
 
