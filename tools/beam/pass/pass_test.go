@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -384,11 +385,11 @@ func TestRealTraces(t *testing.T) {
 
 // Three workers that are killed while they analyse segments do not change the result.
 func TestKilled(t *testing.T) {
-	content := map[string][]byte{"a.sgt": container(t, 4, 400_000), "b.sgt": containerOf(t, 5, 100_000, 3)}
+	content := map[string][]byte{"a.sgt": container(t, 4, 800_000), "b.sgt": containerOf(t, 5, 300_000, 3)}
 	for _, workers := range []int{1, 2, 4, 8} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			o := options(t)
-			o.References = 15_000
+			o.References = 50_000
 			sameAfterKills(t, content, workers, o)
 		})
 	}
@@ -462,26 +463,15 @@ func sameAfterKills(t *testing.T, content map[string][]byte, workers int, o pass
 	}
 	defer p.Close()
 	defer p.Use()()
-	over, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		killThree(p, over)
-	}()
+	killThree(p)
+	defer pool.Watch(func(pool.Work) {})
 	o.Lanes, o.Workers = pass.Parts*workers, workers
 	err = run(t, names, o)
-	close(over)
-	<-ended
 	if err != nil {
 		t.Fatal(err)
 	}
-	losses := p.Losses()
-	for _, loss := range losses {
-		if !strings.Contains(loss, "signal: killed, while it worked on") || !strings.Contains(loss, segmentWork) {
-			t.Errorf("a kill did not hit a worker that analysed a segment: %s", loss)
-		}
-	}
-	if len(losses) < 3 {
-		t.Errorf("%d workers were lost while they had bundles, want 3: %q", len(losses), losses)
+	if n := hits(p); n != 3 {
+		t.Errorf("%d workers were killed while they analysed a segment, want 3: %q", n, p.Losses())
 	}
 	same(t, o, content)
 }
@@ -489,30 +479,32 @@ func sameAfterKills(t *testing.T, content map[string][]byte, workers int, o pass
 // segmentWork is a part of the names of the work of analysing segments.
 const segmentWork = ", stretch "
 
-// killThree kills workers that analyse segments, one after the other, until three of them had bundles,
-// which other workers must repeat. It returns earlier if the job is over.
-func killThree(p *pool.Pool, over <-chan struct{}) {
-	wait := func() (more bool) {
-		select {
-		case <-over:
-			return false
-		case <-time.After(5 * time.Millisecond):
-			return true
+// hits returns how many workers were killed while they analysed a segment of a bundle, which another
+// worker repeated.
+func hits(p *pool.Pool) (n int) {
+	for _, loss := range p.Losses() {
+		if strings.Contains(loss, "signal: killed, while it worked on") && strings.Contains(loss, segmentWork) {
+			n++
 		}
 	}
-	for n := 0; n < 3 && wait(); n = len(p.Losses()) {
-		chosen := false
-		p.Kill(func(_ int, doing []string) bool {
-			if chosen || !slices.ContainsFunc(doing, func(name string) bool { return strings.Contains(name, segmentWork) }) {
-				return false
-			}
-			chosen = true
-			return true
-		})
-		// A worker that had just ended its bundle is not counted, so another one is killed later.
-		for deadline := time.Now().Add(2 * time.Second); chosen && len(p.Losses()) == n && time.Now().Before(deadline) && wait(); {
+	return n
+}
+
+// killThree kills workers that begin to analyse a segment, one after the other, until it has hit three.
+func killThree(p *pool.Pool) {
+	var mu sync.Mutex
+	kills, last := 0, time.Time{}
+	pool.Watch(func(w pool.Work) {
+		mu.Lock()
+		defer mu.Unlock()
+		lost := len(p.Losses())
+		// A worker that had already ended the segment is not counted, so another one is killed later.
+		if w.Ended || !strings.Contains(w.Name, segmentWork) || hits(p) == 3 || lost < kills && time.Since(last) < time.Second {
+			return
 		}
-	}
+		kills, last = lost+1, time.Now()
+		p.Kill(func(_ int, doing []string) bool { return slices.Contains(doing, w.Name) })
+	})
 }
 
 // Stored segments are used unless they are damaged or belong to another trace.
