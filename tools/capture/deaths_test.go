@@ -210,8 +210,6 @@ func TestInvalidSettings(t *testing.T) {
 		{"STACKGLASS_START=of", "on or off"},
 		{"STACKGLASS_ORDER=slice", "exact or sliced"},
 		{"STACKGLASS_FORK=1", "off or file"},
-		{"STACKGLASS_ENCODERS=65", "the number of threads that encode the trace, from 0 to 64"},
-		{"STACKGLASS_ENCODERS=1x", "the number of threads that encode the trace, from 0 to 64"},
 	} {
 		o := runProgram(t, []string{c.set, "STACKGLASS_QUIET=1"}, program)
 		if want := "stackglass: " + c.set + " is invalid and is ignored; set " + c.want + "\n"; string(o.stderr) != want {
@@ -222,7 +220,6 @@ func TestInvalidSettings(t *testing.T) {
 	for _, set := range []string{
 		"STACKGLASS_MAX_BYTES=", "STACKGLASS_MAX_BYTES=1T", "STACKGLASS_MAX_BYTES=1.5g", "STACKGLASS_MAX_BYTES=2GiB", "STACKGLASS_MAX_BYTES=100000B",
 		"STACKGLASS_START=on", "STACKGLASS_ORDER=exact", "STACKGLASS_FORK=off", "STACKGLASS_FORK=",
-		"STACKGLASS_ENCODERS=", "STACKGLASS_ENCODERS=0", "STACKGLASS_ENCODERS=64",
 	} {
 		if o := runProgram(t, []string{set, "STACKGLASS_QUIET=1"}, program); len(o.stderr) > 0 {
 			t.Errorf("%s: stderr %q, want nothing", set, o.stderr)

@@ -302,17 +302,8 @@ func TestMaskedLanes(t *testing.T) {
 
 // TestSlicedOrder checks that the steps of each thread are in order, and that every thread starts
 // after the thread that created it.
-func TestSlicedOrder(t *testing.T) { eachNumberOfEncoders(t, testSlicedOrder) }
-
-// eachNumberOfEncoders runs a test without threads that encode the trace, with one and with three.
-func eachNumberOfEncoders(t *testing.T, test func(t *testing.T, encoders string)) {
-	for _, n := range []string{"0", "1", "3"} {
-		t.Run(n+" encoders", func(t *testing.T) { test(t, "STACKGLASS_ENCODERS="+n) })
-	}
-}
-
-func testSlicedOrder(t *testing.T, encoders string) {
-	o := runProgram(t, []string{"STACKGLASS_ORDER=sliced", encoders}, buildPlay(t, "counting.c"))
+func TestSlicedOrder(t *testing.T) {
+	o := runProgram(t, []string{"STACKGLASS_ORDER=sliced"}, buildPlay(t, "counting.c"))
 	got := o.readTrace(t, everything)
 	next := map[uint32]uint64{}
 	for i, kind := range got.Kind {
@@ -369,10 +360,8 @@ func TestTraceContainsOnlyFirstProcess(t *testing.T) {
 
 // TestExactOrderWithLocks checks that, if the exact order is recorded, the references in the trace
 // have the order that the program enforces with locks.
-func TestExactOrderWithLocks(t *testing.T) { eachNumberOfEncoders(t, testExactOrderWithLocks) }
-
-func testExactOrderWithLocks(t *testing.T, encoders string) {
-	o := runProgram(t, []string{encoders}, buildPlay(t, "token.c"))
+func TestExactOrderWithLocks(t *testing.T) {
+	o := runProgram(t, nil, buildPlay(t, "token.c"))
 	got, want := o.readTrace(t, everything), uint64(0)
 	started := map[uint64]int{}
 	for i, addr := range got.Addr {

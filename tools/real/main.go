@@ -285,12 +285,11 @@ before it, and both were run with the same input. The slow-down is the time of t
 by the time of the untraced run: the elapsed (wall) time, and the CPU time of all threads, which
 includes the time for encoding and writing the trace. If other programs run on the machine at the
 same time, the elapsed times are not reliable. Each time is the median of %[2]d runs, traced
-and untraced runs alternately, on %[3]d cores%[4]s. The encoder of the trace has %[5]s of its own
-(STACKGLASS_ENCODERS). Times include the start of the process.
+and untraced runs alternately, on %[3]d cores%[4]s. Times include the start of the process.
 
 | program | compiler | input | untraced (ms) | slow-down, wall | slow-down, CPU | references | bytes per reference | same output |
 |---|---|---|---|---|---|---|---|---|
-`, "`", rounds, runtime.NumCPU(), model(), threads())
+`, "`", rounds, runtime.NumCPU(), model())
 	for _, r := range list {
 		p := r.program
 		if r.failed != "" {
@@ -318,13 +317,6 @@ func model() string {
 		return " of an " + string(found[1])
 	}
 	return ""
-}
-
-func threads() string {
-	if n := max(1, runtime.NumCPU()-1); n > 1 {
-		return fmt.Sprintf("up to %d threads", min(n, 8))
-	}
-	return "one thread"
 }
 
 // grouped returns a number with commas between groups of three digits.

@@ -78,17 +78,19 @@ struct sg_encoder {
 
 	struct __sg_block none; // represents block 0 if there is no block
 
-	struct sg_payload *payload;         // of the chunk
-	uint8_t *control, *value, *tickets; // the ends of its three parts
+	uint8_t *payload; // room for the three parts
+	uint8_t *control, *value, *tickets;
+	uint8_t *packed;
+	struct sg_packer packer;
 };
 
 static size_t packed_room(void) { return SG_HEADROOM + sg_frame_bound(payload_room); }
 
 // ---- the parts
 
-static uint8_t *control_part(const struct sg_payload *p) { return p->parts; }
-static uint8_t *value_part(const struct sg_payload *p) { return p->parts + control_room; }
-static uint8_t *ticket_part(const struct sg_payload *p) { return p->parts + control_room + value_room; }
+static uint8_t *control_part(const struct sg_encoder *e) { return e->payload; }
+static uint8_t *value_part(const struct sg_encoder *e) { return e->payload + control_room; }
+static uint8_t *ticket_part(const struct sg_encoder *e) { return e->payload + control_room + value_room; }
 
 // How a token identifies the block of a step.
 enum { is_next, is_other, is_off };
@@ -562,55 +564,11 @@ void sg_encoder_clear(const struct sg_encoder *e, const uint64_t *from, const ui
 
 // ---- chunks
 
-struct sg_payload *sg_payload_new(void)
-{
-	struct sg_payload *p = sg_map(sizeof *p);
-	if (!p)
-		return 0;
-	p->parts = sg_map(payload_room);
-	p->packed = sg_map(packed_room());
-	if (p->parts && p->packed)
-		return p;
-	sg_payload_free(p);
-	return 0;
-}
-
-void sg_payload_free(struct sg_payload *p)
-{
-	sg_unmap(p->parts, payload_room);
-	sg_unmap(p->packed, packed_room());
-	sg_unmap(p, sizeof *p);
-}
-
-// Moves the three parts to adjacent positions.
-static size_t join(struct sg_payload *p)
-{
-	uint8_t *to = p->parts + p->chunk.control_bytes;
-	memmove(to, value_part(p), p->chunk.value_bytes);
-	to += p->chunk.value_bytes;
-	memmove(to, ticket_part(p), p->chunk.ticket_bytes);
-	return (size_t)(to - p->parts) + p->chunk.ticket_bytes;
-}
-
-void sg_payload_pack(struct sg_payload *p)
-{
-	size_t bytes = join(p);
-	p->packed_bytes = sg_frame(&p->packer, p->packed + SG_HEADROOM, p->parts, bytes);
-}
-
-bool sg_payload_write(struct sg_payload *p, struct sg_file *f, uint64_t floor)
-{
-	p->chunk.floor = floor;
-	return sg_file_chunk(f, &p->chunk, p->packed + SG_HEADROOM, p->packed_bytes);
-}
-
-// ---- encoders
-
 static void reset(struct sg_encoder *e)
 {
-	e->control = control_part(e->payload);
-	e->value = value_part(e->payload);
-	e->tickets = ticket_part(e->payload);
+	e->control = control_part(e);
+	e->value = value_part(e);
+	e->tickets = ticket_part(e);
 	e->before = e->previous = e->run = 0;
 	e->steps = e->references = e->ticket_steps = 0;
 	e->ticketed = e->begun = false;
@@ -624,8 +582,9 @@ struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread)
 	e->file = f;
 	e->thread = thread;
 	e->generation = sg_file_generation(f);
-	e->payload = sg_payload_new();
-	if (!e->payload) {
+	e->payload = sg_map(payload_room);
+	e->packed = sg_map(packed_room());
+	if (!e->payload || !e->packed) {
 		sg_encoder_free(e);
 		return 0;
 	}
@@ -635,8 +594,8 @@ struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread)
 
 void sg_encoder_free(struct sg_encoder *e)
 {
-	if (e->payload)
-		sg_payload_free(e->payload);
+	sg_unmap(e->payload, payload_room);
+	sg_unmap(e->packed, packed_room());
 	sg_unmap(e->state, e->state_words * 8);
 	sg_unmap(e->ranges, e->range_room * sizeof *e->ranges);
 	sg_unmap(e, sizeof *e);
@@ -644,39 +603,48 @@ void sg_encoder_free(struct sg_encoder *e)
 
 bool sg_encoder_empty(const struct sg_encoder *e) { return e->steps == 0; }
 
-bool sg_encoder_settled(const struct sg_encoder *e) { return e->unfinished_count == 0; }
-
 uint64_t sg_encoder_lost(const struct sg_encoder *e) { return e->lost + e->unfinished_count; }
 
 static size_t payload_bytes(const struct sg_encoder *e)
 {
-	const struct sg_payload *p = e->payload;
-	return (size_t)(e->control - control_part(p)) + (size_t)(e->value - value_part(p)) + (size_t)(e->tickets - ticket_part(p));
+	return (size_t)(e->control - control_part(e)) + (size_t)(e->value - value_part(e)) + (size_t)(e->tickets - ticket_part(e));
 }
 
 bool sg_encoder_full(const struct sg_encoder *e) { return e->steps >= full_steps || payload_bytes(e) >= full_bytes; }
 
-struct sg_payload *sg_encoder_cut(struct sg_encoder *e, struct sg_payload *next)
+// Moves the three parts to adjacent positions.
+static size_t join(struct sg_encoder *e, struct sg_chunk *c)
 {
-	struct sg_payload *p = e->payload;
-	if (!next) { // no memory
-		e->lost += e->steps;
+	uint8_t *to = e->payload;
+	c->control_bytes = (size_t)(e->control - control_part(e));
+	c->value_bytes = (size_t)(e->value - value_part(e));
+	c->ticket_bytes = (size_t)(e->tickets - ticket_part(e));
+	to += c->control_bytes;
+	memmove(to, value_part(e), c->value_bytes);
+	to += c->value_bytes;
+	memmove(to, ticket_part(e), c->ticket_bytes);
+	return (size_t)(to - e->payload) + c->ticket_bytes;
+}
+
+bool sg_encoder_flush(struct sg_encoder *e, uint64_t floor)
+{
+	if (e->steps == 0) {
 		reset(e);
-		return 0;
+		return true;
 	}
 	tell_run(e);
 	tell_ticket(e);
-	p->chunk = (struct sg_chunk){
+	struct sg_chunk c = {
 		.thread = e->thread,
 		.steps = e->steps,
 		.references = e->references,
 		.first_ticket = e->first_ticket,
 		.last_ticket = e->told_ticket,
-		.control_bytes = (size_t)(e->control - control_part(p)),
-		.value_bytes = (size_t)(e->value - value_part(p)),
-		.ticket_bytes = (size_t)(e->tickets - ticket_part(p)),
+		.floor = floor,
 	};
-	e->payload = next;
+	size_t bytes = join(e, &c);
+	uint8_t *frame = e->packed + SG_HEADROOM;
+	bool written = sg_file_chunk(e->file, &c, frame, sg_frame(&e->packer, frame, e->payload, bytes));
 	reset(e);
-	return p;
+	return written;
 }

@@ -12,33 +12,8 @@
 #include <stdint.h>
 
 #include "file.h"
-#include "pack.h"
 
 struct sg_encoder;
-
-// The content of a chunk, from the time when its last step has been encoded. Different threads may
-// pack different payloads at the same time.
-struct sg_payload {
-	struct sg_chunk chunk;
-	uint8_t *parts; // room for the three parts
-	uint8_t *packed;
-	size_t packed_bytes;
-	struct sg_packer packer;
-
-	// For the queue of chunks (queue.h).
-	struct sg_payload *next;
-	struct sg_thread *thread;
-	uint64_t first, last; // the numbers of the first and the last job
-	uint64_t oldest, floor;
-	enum { sg_cut, sg_packing, sg_packed } state;
-};
-
-SG_API struct sg_payload *sg_payload_new(void); // 0: no memory
-SG_API void sg_payload_free(struct sg_payload *p);
-SG_API void sg_payload_pack(struct sg_payload *p);
-// Writes a packed chunk. The tickets of all later chunks, of any thread, are at least floor.
-// Returns false if the file cannot be written.
-SG_API bool sg_payload_write(struct sg_payload *p, struct sg_file *f, uint64_t floor);
 
 // The size of a thread's buffer, without the reserve.
 #define SG_BUFFER_WORDS 8192
@@ -70,13 +45,11 @@ SG_API void sg_encoder_clear(const struct sg_encoder *e, const uint64_t *from, c
 static inline bool sg_is_ticket(uint64_t word) { return word & 1 && word != SG_UNWRITTEN && word != SG_UNUSED; }
 
 SG_API bool sg_encoder_empty(const struct sg_encoder *e);
-// Reports whether there are no unfinished steps.
-SG_API bool sg_encoder_settled(const struct sg_encoder *e);
 // Reports whether the chunk is long enough to be flushed.
 SG_API bool sg_encoder_full(const struct sg_encoder *e);
-// Ends the chunk, which contains steps, and returns its payload. The next chunk begins with a ticket
-// word, and its payload is next. If next is 0, the steps of the chunk are dropped, and counted.
-SG_API struct sg_payload *sg_encoder_cut(struct sg_encoder *e, struct sg_payload *next);
+// Writes the chunk if it contains steps. The tickets of all later chunks, of any thread, are at
+// least floor. The next chunk begins with a ticket word.
+SG_API bool sg_encoder_flush(struct sg_encoder *e, uint64_t floor);
 // Returns the number of steps that were dropped so far, or are unfinished.
 SG_API uint64_t sg_encoder_lost(const struct sg_encoder *e);
 

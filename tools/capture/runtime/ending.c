@@ -50,7 +50,8 @@ static uint64_t lost_steps(void)
 {
 	uint64_t lost = sg_load(&sg_run.lost);
 	for (struct sg_thread *t = sg_load(&sg_run.threads); t; t = t->next)
-		lost += t->lost;
+		if (t->encoder)
+			lost += sg_encoder_lost(t->encoder);
 	return lost;
 }
 
@@ -365,8 +366,8 @@ static void forget_threads(const struct sg_thread *but)
 			if (t->encoder)
 				sg_encoder_free(t->encoder);
 			if (t->buffer)
-				sg_unmap(t->buffer, sg_buffers * sg_buffer_bytes);
-			*t = (struct sg_thread){.next = t->next, .oldest = SG_NONE, .chunk_oldest = SG_NONE};
+				sg_unmap(t->buffer, sg_buffer_bytes);
+			*t = (struct sg_thread){.next = t->next, .oldest = SG_NONE};
 		}
 }
 
@@ -398,7 +399,6 @@ static void fork_made_child(void)
 	if (sg_run.file)
 		sg_file_abandon(sg_run.file);
 	sg_run.file = 0;
-	sg_queue_begin_anew();
 	forget_threads(t);
 	sg_run.over = !(open && sg_run.settings.fork_file && open_child());
 	sg_run.recording = sg_run.recording && !sg_run.over;

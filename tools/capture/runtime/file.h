@@ -6,9 +6,7 @@
 //	uint32_t first = sg_file_module(f, blocks, n, scales, tables, bytes);
 //	struct sg_encoder *e = sg_encoder_new(f, thread);    // encode.h, one a thread
 //	sg_encode(e, words, end); …
-//	struct sg_payload *p = sg_encoder_cut(e, another);   // ends its chunk
-//	sg_payload_pack(p);
-//	sg_payload_write(p, f, floor);
+//	sg_encoder_flush(e, floor);                          // writes its chunk
 //	sg_file_close(f, "exit", status, lost);
 //
 // Every function may be called by any thread; one lock orders the calls. No function calls malloc.

@@ -19,6 +19,9 @@ enum {
 	// Steps that cannot be recorded are written here: steps of a thread that has ended, or that is
 	// already in the runtime.
 	bin_words = SG_RESERVE_WORDS,
+	// A chunk is written if this many tickets have been taken since it began. Chunks of other
+	// threads then need not be held back for long to bring them into order.
+	farthest_ticket = 1 << 22,
 	destructor_rounds = 4, // the number of rounds that the C library guarantees
 };
 
@@ -72,7 +75,7 @@ SG_API bool sg_blocks(int number) { return own_blocked >> (number - 1) & 1; }
 SG_API void sg_bump_clock(void) { __atomic_fetch_add(&__sg_clock, 1, __ATOMIC_SEQ_CST); }
 
 // A lower bound is published before a ticket is taken. A thread that reads the clock and then all
-// bounds (sg_floor) therefore either sees the bound, or the ticket is later than the clock was.
+// bounds (floor_of) therefore either sees the bound, or the ticket is later than the clock was.
 static uint64_t take_ticket(struct sg_thread *t, uint64_t clock)
 {
 	if (sg_run.settings.sliced) {
@@ -85,7 +88,9 @@ static uint64_t take_ticket(struct sg_thread *t, uint64_t clock)
 	return __atomic_add_fetch(&__sg_clock, 1, __ATOMIC_SEQ_CST);
 }
 
-SG_API uint64_t sg_floor(const struct sg_thread *t)
+// Every step that any thread writes from now on, except the steps that t already has, has a ticket
+// of at least this value.
+static uint64_t floor_of(const struct sg_thread *t)
 {
 	uint64_t floor = sg_load(&__sg_clock) + !sg_run.settings.sliced;
 	for (struct sg_thread *other = sg_load(&sg_run.threads); other; other = other->next) {
@@ -98,18 +103,21 @@ SG_API uint64_t sg_floor(const struct sg_thread *t)
 
 // ---- buffers
 
-// Gives the thread the usable part of its current buffer. The last words of this part are the
-// reserve.
+// Gives the thread the longest part of the buffer without unfinished steps. The last words of this
+// part are the reserve.
 static void give_buffer(struct sg_thread *t)
 {
-	struct sg_job *job = &t->job[t->current];
-	if (!job->low) {
-		job->low = job->buffer = t->buffer + t->current * SG_MOST_WORDS;
-		job->high = job->low + SG_MOST_WORDS;
-		sg_encoder_clear(0, job->low, job->high);
+	const uint64_t *end = t->buffer + SG_MOST_WORDS, *from = t->buffer, *past = end, *low = from, *high = from;
+	while (from < end) {
+		const uint64_t *at = t->encoder ? sg_encoder_unfinished(t->encoder, from, end, &past) : end;
+		if (at - from > high - low) {
+			low = from;
+			high = at;
+		}
+		from = at < end ? past : end;
 	}
-	__sg_thread.cursor = t->from = job->low;
-	__sg_thread.end = job->high - SG_RESERVE_WORDS;
+	__sg_thread.cursor = t->from = (uint64_t *)(uintptr_t)low;
+	__sg_thread.end = (uint64_t *)(uintptr_t)(high - SG_RESERVE_WORDS);
 }
 
 static void take_buffer(void)
@@ -122,14 +130,13 @@ SG_API void sg_free_encoder(struct sg_thread *t)
 {
 	if (!t->encoder)
 		return;
-	__atomic_fetch_add(&sg_run.lost, t->lost, __ATOMIC_SEQ_CST);
-	t->lost = 0;
+	__atomic_fetch_add(&sg_run.lost, sg_encoder_lost(t->encoder), __ATOMIC_SEQ_CST);
 	sg_encoder_free(t->encoder);
 	t->encoder = 0;
 }
 
 // As late as possible, because a thread sets its name itself.
-SG_API void sg_describe(struct sg_thread *t)
+static void describe_thread(struct sg_thread *t)
 {
 	struct sg_body body = {0};
 	char name[32];
@@ -145,54 +152,45 @@ SG_API void sg_describe(struct sg_thread *t)
 	t->described = true;
 }
 
-// Submits the words up to a position. Later steps of the thread have tickets of at least rest.
-static void submit(struct sg_thread *t, struct sg_job *job, const uint64_t *end, bool flush, uint64_t rest)
+static void write_chunk(struct sg_thread *t)
 {
-	const uint64_t *first = t->from;
-	uint64_t ticket = 0;
-	while (first < end && *first == SG_UNUSED)
-		first++;
-	bool ticketed = first < end && sg_is_ticket(*first);
-	if (first < end && !ticketed) {
-		// The previous words were submitted by another thread, or by a signal handler.
-		ticket = sg_load(&t->oldest);
-		if (ticket == SG_NONE)
-			ticket = take_ticket(t, sg_load(&__sg_clock));
-	}
-	job->from = t->from;
-	job->end = end;
-	job->first = first;
-	job->ticket = ticket;
-	job->follows = ticketed && !sg_run.settings.sliced && *first >> 1 == t->last_ticket + 1;
-	job->flush = flush;
-	job->rest = rest;
-	t->from = (uint64_t *)(uintptr_t)end;
-	sg_submit(t, job, job == &t->part);
+	if (!sg_encoder_empty(t->encoder))
+		describe_thread(t);
+	bool written = sg_encoder_flush(t->encoder, floor_of(t));
+	sg_store(&t->oldest, SG_NONE);
+	if (!written)
+		sg_stop();
 }
 
-// Encodes the words up to a position, while they stay where they are.
-static void consume(struct sg_thread *t, const uint64_t *end, bool flush, uint64_t rest)
+// Encodes the words up to a position.
+static void consume(struct sg_thread *t, const uint64_t *end)
 {
-	sg_await_thread(t);
-	if (t->recording && t->encoder) {
-		submit(t, &t->part, end, flush, rest);
-		sg_await_thread(t);
-	} else {
-		sg_encoder_clear(t->encoder, t->from, end);
-		t->from = (uint64_t *)(uintptr_t)end;
+	if (t->recording && t->encoder && t->from < end) {
+		const uint64_t *from = t->from;
+		while (from < end && *from == SG_UNUSED)
+			from++;
+		if (from < end && sg_is_ticket(*from)) {
+			sg_encode(t->encoder, from, from + 1);
+			from++;
+		} else if (sg_encoder_empty(t->encoder)) {
+			// The chunk was written in the meantime, by another thread or by a signal handler.
+			uint64_t oldest = sg_load(&t->oldest);
+			uint64_t ticket = oldest != SG_NONE ? oldest : take_ticket(t, sg_load(&__sg_clock));
+			uint64_t again = ticket << 1 | 1;
+			sg_encode(t->encoder, &again, &again + 1);
+		}
+		sg_encode_finished(t->encoder);
+		sg_encode(t->encoder, from, end);
 	}
+	sg_encoder_clear(t->encoder, t->from, end);
+	t->from = (uint64_t *)end;
 }
 
 SG_API void sg_begin_anew(struct sg_thread *t)
 {
 	if (t->encoder)
 		sg_encoder_free(t->encoder);
-	for (int i = 0; i < sg_buffers; i++)
-		t->job[i] = (struct sg_job){0};
-	t->current = t->jobs = t->chunks = 0;
-	t->encoding = false;
-	t->chunk_oldest = SG_NONE;
-	t->lost = 0;
+	sg_encoder_clear(0, t->from, __sg_thread.cursor);
 	t->encoder = sg_run.file ? sg_encoder_new(sg_run.file, t->number) : 0;
 	t->recording = sg_run.recording && t->encoder;
 	t->id = sg_my_id();
@@ -226,7 +224,7 @@ static void leave_node(struct sg_thread *t)
 // SG_UNWRITTEN.
 static const uint64_t *end_of_words(const struct sg_thread *t)
 {
-	const uint64_t *end = t->job[t->current].high;
+	const uint64_t *end = t->buffer + SG_MOST_WORDS;
 	while (end > t->from && end[-1] == SG_UNWRITTEN)
 		end--;
 	return end;
@@ -235,11 +233,11 @@ static const uint64_t *end_of_words(const struct sg_thread *t)
 // Does the work of end_thread for a thread that ended without calling it.
 static void bury(struct sg_thread *t)
 {
-	consume(t, end_of_words(t), false, SG_NONE);
+	consume(t, end_of_words(t));
 	if (t->recording && t->encoder) {
 		uint64_t step[] = {take_ticket(t, sg_load(&__sg_clock)) << 1 | 1, (uint64_t)(uintptr_t)&sg_own[sg_thread_end]};
-		t->from = step;
-		consume(t, step + 2, true, SG_NONE);
+		sg_encode(t->encoder, step, step + 2);
+		write_chunk(t);
 	}
 	sg_unmap(t->signal_stack, t->signal_stack_bytes);
 	t->signal_stack = 0;
@@ -252,12 +250,17 @@ SG_API void sg_drain(struct sg_thread *t)
 		bury(t);
 		return;
 	}
+	uint64_t oldest = sg_load(&t->oldest);
 	const struct __sg_thread *hot = t == self ? &__sg_thread : t->hot;
-	// Another thread may be writing a step with its ticket at the moment.
-	uint64_t rest = t == self ? SG_NONE : hot ? hot->ticket : sg_load(&t->oldest);
-	if (hot)
-		t->last_ticket = hot->ticket;
-	consume(t, hot ? hot->cursor : t->from, true, rest);
+	if (hot) {
+		oldest = hot->ticket;
+		consume(t, hot->cursor);
+	}
+	if (!t->encoder || !t->recording)
+		return;
+	write_chunk(t);
+	if (t != self)
+		sg_store(&t->oldest, oldest); // it may be writing a step with this ticket at the moment
 }
 
 // ---- threads
@@ -290,7 +293,7 @@ static struct sg_thread *new_node(void)
 	if (!t)
 		return 0;
 	t->live = 1;
-	t->oldest = t->chunk_oldest = SG_NONE;
+	t->oldest = SG_NONE;
 	t->next = sg_load(&sg_run.threads);
 	while (!__atomic_compare_exchange_n(&sg_run.threads, &t->next, t, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		;
@@ -308,10 +311,8 @@ static bool equip(struct sg_thread *t)
 	t->described = false;
 	t->rounds = 0;
 	t->open_regions = 0;
-	t->chunk_oldest = SG_NONE;
-	t->last_ticket = 0;
-	if (!t->buffer)
-		t->buffer = sg_map(sg_buffers * sg_buffer_bytes);
+	if (!t->buffer && (t->buffer = sg_map(sg_buffer_bytes)))
+		sg_encoder_clear(0, t->buffer, t->buffer + SG_MOST_WORDS);
 	if (sg_run.file)
 		t->encoder = sg_encoder_new(sg_run.file, t->number);
 	bool equipped = t->buffer;
@@ -371,7 +372,7 @@ static void expect_end(struct sg_thread *t)
 	struct sg_outside before;
 	sg_enter(&before);
 	sg_acquire(&t->lock);
-	consume(t, __sg_thread.cursor, false, sg_load(&t->oldest) == SG_NONE ? SG_NONE : __sg_thread.ticket);
+	consume(t, __sg_thread.cursor);
 	sg_store(&t->hot, 0);
 	sg_release(&t->lock);
 	sg_leave(&before);
@@ -392,28 +393,23 @@ static void thread_ends(void *node)
 	pthread_setspecific(at_thread_end, t);
 }
 
-// Continues in the next buffer, and applies a change of the recording state.
-static void turn(struct sg_thread *t, bool flush)
+// Empties this thread's buffer, and applies a change of the recording state.
+static void turn(struct sg_thread *t)
 {
 	const uint64_t *cursor = __sg_thread.cursor;
 	sg_acquire(&t->lock);
 	t->busy = true;
 	take_buffer();
+	consume(t, cursor);
 	bool record = sg_load(&sg_run.recording);
 	if (t->recording && t->encoder) {
-		struct sg_job *job = &t->job[t->current];
-		submit(t, job, cursor, flush || !record, SG_NONE);
-		t->last_ticket = __sg_thread.ticket;
+		bool far = sg_load(&__sg_clock) - sg_load(&t->oldest) > farthest_ticket && sg_load(&t->oldest) != SG_NONE;
+		if (!record || far || sg_encoder_full(t->encoder))
+			write_chunk(t);
+		else if (sg_encoder_empty(t->encoder))
+			sg_store(&t->oldest, SG_NONE);
 		if (sg_run.settings.sliced)
 			sg_bump_clock();
-		if (record && sg_run.settings.encoders > 0) {
-			t->current = (t->current + 1) % sg_buffers;
-			sg_await_buffer(t, &t->job[t->current]);
-		} else {
-			sg_await_thread(t);
-		}
-	} else {
-		consume(t, cursor, false, SG_NONE);
 	}
 	t->recording = record && t->encoder;
 	give_buffer(t);
@@ -429,7 +425,7 @@ static __attribute__((noinline)) void make_room(void)
 	if (!self)
 		begin_thread();
 	else
-		turn(self, false);
+		turn(self);
 	sg_leave(&before);
 	errno = error;
 }
@@ -446,7 +442,7 @@ static __attribute__((noinline)) void in_bin(void)
 static void give_up(const struct sg_thread *t, uint64_t *at, uint64_t words)
 {
 	volatile uint64_t *word = at;
-	if (!t || at < t->buffer || at + words > t->buffer + sg_buffers * SG_MOST_WORDS)
+	if (!t || at < t->buffer || at + words > t->buffer + SG_MOST_WORDS)
 		return; // the first step of the thread, or a step that cannot be recorded
 	while (words-- > 0)
 		*word++ = SG_UNUSED;
@@ -556,7 +552,6 @@ static bool keep_tag(const char *tag, size_t bytes)
 static void write_tags(uint64_t first, const char *text)
 {
 	struct sg_body body = {0};
-	sg_await_all();
 	sg_put_uv(&body, first);
 	sg_put_uv(&body, tags.count - first);
 	for (uint64_t i = first; i < tags.count; i++, text += strlen(text) + 1)
@@ -617,7 +612,6 @@ static bool keep_module(struct __sg_module *m)
 static void write_module(const struct __sg_module *m, uint64_t number)
 {
 	struct sg_body objects = {0};
-	sg_await_all();
 	sg_file_module(sg_run.file, m->block, m->blocks, m->scale, m->tables, m->tables_bytes);
 	if (m->objects == 0)
 		return;
@@ -686,7 +680,6 @@ static void start_once(void)
 	add_modules(__start___sg_modules, __stop___sg_modules);
 	if (!sg_open(sg_run.settings.out) && !(errno == EWOULDBLOCK && open_beside()))
 		cannot_open(errno);
-	sg_queue_prepare(sg_run.settings.encoders);
 	sg_run.over = !sg_run.file;
 	sg_run.recording = sg_run.file && !sg_run.settings.only_regions;
 	pthread_key_create(&at_thread_end, thread_ends);
@@ -823,7 +816,16 @@ SG_API void sg_flush(void)
 	if (!t || t->busy || outside || !t->recording)
 		return;
 	sg_enter(&before);
-	turn(t, true);
+	sg_acquire(&t->lock);
+	uint64_t *cursor = __sg_thread.cursor;
+	t->busy = true;
+	take_buffer();
+	consume(t, cursor);
+	if (t->encoder)
+		write_chunk(t);
+	give_buffer(t);
+	t->busy = false;
+	sg_release(&t->lock);
 	sg_bump_clock();
 	sg_leave(&before);
 	errno = error;

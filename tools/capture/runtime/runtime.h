@@ -1,14 +1,13 @@
 // The interfaces between the parts of the runtime.
 //
 //	runtime.c   buffers, tickets, threads, modules, calipers
-//	queue.c     encodes and writes the steps, in background threads
 //	place.c     where a thread's stack lies, and what the program is called
 //	ending.c    how a run ends: exit, signals, fork, a full disk
 //	leave.c     _exit and exec, where the linker lets us stand before them
 //	create.c    the same for pthread_create and pthread_join
 //	library.c   goes into each shared library
 //
-// Locks are taken in the order modules, ending, a thread's, the queue's, the file's.
+// Locks are taken in the order modules, ending, a thread's, the file's.
 //
 // This code may run anywhere in the program: in its allocator, in a signal handler, or in a thread
 // that is about to end. While the buffer of a thread is emptied, signals and cancellation are held
@@ -31,9 +30,8 @@
 //     program has finished by then. In the trace, such a step follows the steps of the handler.
 //   - The program reads the end of the buffer before it reserves words. If a handler empties the
 //     buffer in between, the program compares its words with the previous end. They may then be
-//     beyond the new end, but only in the reserve after it. If the new buffer has higher addresses,
-//     the program calls __sg_more, which finds that there is room. The first step of a thread finds
-//     the end 0, even if a handler made the first step in the meantime.
+//     beyond the new end, but only in the reserve after it. The first step of a thread finds the end
+//     0, even if a handler made the first step in the meantime.
 //   - The program reads the clock and the ticket after it reserves words. If a handler writes a chunk
 //     before that, the program notices the new clock. If a handler writes a chunk later, the step is
 //     in the next chunk, with that chunk's ticket.
@@ -47,8 +45,8 @@
 // contexts that interrupt each other at these places.
 //
 // The words of a step are the only data that instrumented code and the runtime share without a lock.
-// When another thread encodes the steps of a running thread (queue.c, sg_drain), the owner may be at
-// any of these places, too. It writes the block of a step before the values.
+// When another thread encodes the steps of a running thread (sg_drain), the owner may be at any of
+// these places, too. It writes the block of a step before the values.
 #ifndef STACKGLASS_RUNTIME_H
 #define STACKGLASS_RUNTIME_H
 
@@ -60,17 +58,13 @@
 #include "abi.h"
 #include "encode.h"
 #include "file.h"
-#include "queue.h"
 #include "settings.h"
 #include "system.h"
 
 // No unwritten step: larger than all tickets.
 #define SG_NONE UINT64_MAX
 
-enum {
-	sg_buffers = 16, // of each thread, one after the other; only those that are used cost memory
-	sg_buffer_bytes = 8 * SG_MOST_WORDS,
-};
+enum { sg_buffer_bytes = 8 * SG_MOST_WORDS };
 
 struct sg_stack {
 	uint64_t low, high; // 0, 0: unknown
@@ -81,27 +75,17 @@ struct sg_thread {
 	struct sg_thread *next;
 	uint32_t live;   // a thread uses the node
 	uint32_t number; // of the thread in the trace, from 1
-	uint64_t oldest; // lower bound of the tickets of steps that have not been submitted, or SG_NONE
+	uint64_t oldest; // lower bound of the tickets of steps that are not in the file yet, or SG_NONE
 
 	struct sg_lock lock;     // for the following fields
 	struct __sg_thread *hot; // the thread's own structure; 0 when it is about to disappear with the thread
-	uint64_t *buffer;        // the first of sg_buffers
-	unsigned current;        // the number of the buffer that is in use
-	uint64_t *from;          // all words before it have been submitted
-	uint64_t last_ticket;    // that the thread had taken when it submitted them
+	uint64_t *buffer;        // has sg_buffer_bytes bytes
+	uint64_t *from;          // all words before it have been encoded
 	struct sg_encoder *encoder;
 	bool recording;
 	bool described; // its THRD frame has been written
 	uint64_t id;    // the operating system's id
 	struct sg_stack stack;
-
-	struct sg_job job[sg_buffers], part; // part: words of the buffer that is in use
-
-	// The queue's.
-	uint32_t jobs, chunks;               // that have not been encoded; that have not been written
-	bool encoding;                       // one of the jobs is being encoded
-	uint64_t chunk_first, chunk_oldest;  // of the chunk that has not ended: its first job, and the bound of its tickets or SG_NONE
-	uint64_t lost;                       // lost steps of the encoder
 
 	bool busy;             // the thread is in the runtime
 	int rounds;            // rounds of destructors so far
@@ -141,11 +125,6 @@ SG_API bool sg_open(const char *path);
 // Encodes the contents of the thread's buffer, and writes its chunk. The caller holds the thread's
 // lock.
 SG_API void sg_drain(struct sg_thread *t);
-// Every step that any thread writes from now on, except the steps that t already has, has a ticket
-// of at least this value. So have the steps that other threads have not submitted.
-SG_API uint64_t sg_floor(const struct sg_thread *t);
-// Writes the thread's THRD frame, unless that has been done.
-SG_API void sg_describe(struct sg_thread *t);
 // For a child of fork: this thread starts again in the current trace.
 SG_API void sg_begin_anew(struct sg_thread *t);
 SG_API void sg_free_encoder(struct sg_thread *t);

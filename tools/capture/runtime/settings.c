@@ -116,27 +116,6 @@ static uint64_t most_bytes(void)
 	return bytes;
 }
 
-// By default, one processor remains for the program.
-static unsigned encoders(void)
-{
-	enum { usual_limit = 8, limit = 64 };
-	const char *name = "STACKGLASS_ENCODERS", *set = secure_getenv(name);
-	unsigned count = 0, others = sg_processors() - 1;
-	unsigned usual = others < 1 ? 1 : others < usual_limit ? others : usual_limit;
-	if (!set || !*set)
-		return usual;
-	for (const char *at = set; *at; at++) {
-		if (is_digit(*at) && count <= limit)
-			count = 10 * count + (unsigned)(*at - '0');
-		else
-			count = limit + 1;
-	}
-	if (count <= limit)
-		return count;
-	reject(name, set, "the number of threads that encode the trace, from 0 to 64");
-	return usual;
-}
-
 void sg_settings_read(struct sg_settings *s)
 {
 	name_output(s->out);
@@ -148,7 +127,6 @@ void sg_settings_read(struct sg_settings *s)
 	s->only_regions = s->region || off;
 	s->sliced = chosen("STACKGLASS_ORDER", "exact", "sliced");
 	s->fork_file = chosen("STACKGLASS_FORK", "off", "file");
-	s->encoders = encoders();
 	// A build tool may treat any text on standard error as a failure.
 	s->quiet = is_set("STACKGLASS_QUIET") || !(is_set("STACKGLASS_VERBOSE") || isatty(STDERR_FILENO));
 }

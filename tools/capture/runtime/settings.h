@@ -15,7 +15,6 @@ struct sg_settings {
 	bool only_regions;
 	bool sliced;
 	bool fork_file; // children write their own traces
-	unsigned encoders; // background threads
 	bool quiet; // print nothing at the end, unless something failed
 };
 

@@ -4,7 +4,6 @@
 #ifndef STACKGLASS_SYSTEM_H
 #define STACKGLASS_SYSTEM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,9 +13,7 @@
 #define SG_API extern
 #endif
 
-// Returns zeroed memory that costs nothing until it is used; 0 if there is none. It is in a range of
-// addresses of its own if possible, so that the program's memory has the same addresses however much
-// memory the runtime uses at a time.
+// Returns zeroed memory that costs nothing until it is used; 0 if there is none.
 SG_API void *sg_map(size_t bytes);
 SG_API void sg_unmap(void *memory, size_t bytes);
 // Makes the memory longer, and may move it; 0 if that fails, and the memory is then unchanged.
@@ -30,22 +27,8 @@ struct sg_lock {
 SG_API void sg_acquire(struct sg_lock *lock); // does not change errno
 SG_API void sg_release(struct sg_lock *lock);
 
-// Waits until the word differs from seen, but at most a second. sg_wake ends the wait of up to so many
-// threads. Neither changes errno.
-SG_API void sg_wait(uint32_t *word, uint32_t seen);
-SG_API void sg_wake(uint32_t *word, int threads);
-
-// Starts a thread of which the C library knows nothing, so that it changes nothing in the program:
-// not the heap, and not what the C library does in programs with a single thread. All signals are
-// blocked in it. It may call only functions without state, and system calls. The function must not
-// return. Reports whether the thread has been started; always false on processors other than x86-64
-// and AArch64.
-SG_API bool sg_spawn(void (*run)(void));
-// Returns the number of processors on which this thread may run.
-SG_API unsigned sg_processors(void);
-
-// Calls the function after each second that a thread has waited for another thread or for the reader
-// of a pipe.
+// Calls the function after each second that a thread has waited for a lock or for the reader of a
+// pipe.
 SG_API void sg_each_second(void (*call)(void));
 SG_API void sg_waited_a_second(void);
 

@@ -9,7 +9,6 @@
 #include "leave.c"
 #include "pack.c"
 #include "place.c"
-#include "queue.c"
 #include "runtime.c"
 #include "say.c"
 #include "settings.c"

@@ -73,12 +73,8 @@ static void encode(struct sg_guest *g)
 
 static void write_chunk(struct sg_guest *g)
 {
-	struct sg_payload *p = g->encoder && !sg_encoder_empty(g->encoder) ? sg_encoder_cut(g->encoder, g->spare) : 0;
-	if (p) {
-		sg_payload_pack(p);
-		sg_payload_write(p, sg_file, floor_of(g));
-		g->spare = p;
-	}
+	if (g->encoder)
+		sg_encoder_flush(g->encoder, floor_of(g));
 	sg_store(&g->oldest, SG_NONE);
 }
 
@@ -161,8 +157,6 @@ static struct sg_guest *begin(unsigned vcpu)
 	g->ticket = 0;
 	g->described = false;
 	g->encoder = sg_encoder_new(sg_file, g->number);
-	if (!g->spare)
-		g->spare = sg_payload_new();
 	sg_release(&g->lock);
 	sg_self = g;
 	uint32_t by = vcpu < most_vcpus ? sg_load(&maker[vcpu]) : 0;

@@ -87,7 +87,6 @@ struct sg_guest {
 	uint64_t *buffer;
 	uint64_t *from; // words before are encoded
 	struct sg_encoder *encoder;
-	struct sg_payload *spare; // for its next chunk
 	bool described; // its THRD frame is written
 };
 
