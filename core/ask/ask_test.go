@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 )
@@ -166,6 +167,21 @@ func TestMismatchesByDigest(t *testing.T) {
 		}
 		if c.a == "" && runs[0].Digest != same {
 			t.Errorf("stored digest = %q, want %q", runs[0].Digest, same)
+		}
+	}
+}
+
+// TestTranslationNeeds checks that what-if analyses the stack distances of pages if at least one of
+// two hierarchies has TLBs.
+func TestTranslationNeeds(t *testing.T) {
+	for line, want := range map[string]bool{"machine=L1=1KiB,4": false, "machine=L1=1KiB,4 against=L1=2KiB,4": false,
+		"machine=L1=1KiB,4 against=i7-6700": true, "machine=L1=1KiB,4 machine=DTLB=64,4,tlb against=L1=2KiB,4": true} {
+		q, err := Parse(append([]string{"what-if"}, strings.Fields(line)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := q.Verb.Needs(q)&analysis.Pages != 0; got != want {
+			t.Errorf("what-if %s needs distances of pages = %t, want %t", line, got, want)
 		}
 	}
 }

@@ -33,7 +33,8 @@ var _ = Add(&Verb{
 	Needs: func(q Question) analysis.Analyses {
 		// analysis.Operations counts the instructions, which MPKI needs.
 		of := analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
-		if len(q.Machine.TLBs) > 0 && !q.Given(Range.Name) {
+		// An invalid value of "against" is reported by Check.
+		if other, _ := q.Against(); len(q.Machine.TLBs)+len(other.TLBs) > 0 && !q.Given(Range.Name) {
 			of |= analysis.Pages
 		}
 		if q.Given(Range.Name) {
