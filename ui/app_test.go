@@ -439,6 +439,22 @@ func TestOpenHierarchyFile(t *testing.T) {
 	if page := d.html(); strings.Contains(page, "mine.json") {
 		t.Error("the page names mine.json after a preset was chosen")
 	}
+	d.app.Offer(Item{File: fileWith("tlbs.conf", []byte("L1=1KiB,4\nDTLB=16,full,tlb\npages=2MiB\n"))})
+	for range 2 { // the second time, the page shows the hierarchy of the link
+		if h := d.app.Machine(); len(h.TLBs) != 1 || h.TLBs[0].Lines() != 16 || h.PageBytes != 2<<20 {
+			t.Errorf("TLBs and page size = %v and %d, want those of tlbs.conf", h.TLBs, h.PageBytes)
+		}
+		d.act(func() { d.app.Screen = state.ParseScreen(d.app.Screen.Hash()) })
+	}
+	d.act(func() { d.app.SetPreset("i7-6700") })
+	d.act(func() { d.app.SetSize(1, 1<<10) })
+	if h := d.app.Machine(); len(h.TLBs) < 3 {
+		t.Errorf("TLBs after a change to a cache = %v, want those of the preset", h.TLBs)
+	}
+	d.app.Offer(Item{File: fileWith("caches.conf", []byte("L1=1KiB,4\n"))})
+	if h := d.app.Machine(); h.TLBs != nil {
+		t.Errorf("TLBs = %v, want none, as in caches.conf", h.TLBs)
+	}
 	d.act(d.app.PickMachine)
 	d.app.Offer(Item{File: fileWith("broken.json", []byte("{\n\"levels\": 3}"))})
 	d.wants("broken.json does not describe a hierarchy that the page supports", "line 2")

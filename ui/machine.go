@@ -15,11 +15,10 @@ import (
 // currentMachine returns the current hierarchy: the hierarchy in the URL, or else the preset.
 func (a *App) currentMachine() hierarchy.Hierarchy { return a.machineOfScreen(a.Screen) }
 
-// machineOfScreen returns the hierarchy that a screen shows. If the user has changed the caches, the
-// TLBs are those of the preset.
+// machineOfScreen returns the hierarchy that a screen shows.
 func (a *App) machineOfScreen(s state.Screen) (h hierarchy.Hierarchy) {
 	if h = *a.presetOf(s); s.Levels != nil {
-		h = hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, TLBs: h.TLBs}
+		h = hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, TLBs: s.TLBs}
 	}
 	h.Threads = s.Threads
 	_ = h.SetPages(s.Own(state.Pages)) // an invalid size in a link leaves the default
@@ -93,7 +92,7 @@ func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 		return
 	}
 	s, h := a.Screen, a.currentMachine()
-	s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
+	s.Levels, s.Memory, s.ClockGHz, s.TLBs = h.Levels, h.Memory, h.ClockGHz, h.TLBs
 	f(&s)
 	a.adjust(control, s)
 	a.sayAnswer()
@@ -334,7 +333,9 @@ func (a *App) takeMachine(file File) (taken bool) {
 			return
 		}
 		s := a.Screen
-		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
+		if s.Levels, s.Memory, s.ClockGHz, s.TLBs = h.Levels, h.Memory, h.ClockGHz, h.TLBs; h.PageBytes != 0 {
+			s = s.WithOwn(state.Pages, hierarchy.FormatSize(h.PageBytes))
+		}
 		a.adjust("machine", s)
 		a.Note = "The page now shows the hierarchy of " + file.Name + "."
 		for _, note := range reply.Notes {

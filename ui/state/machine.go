@@ -95,17 +95,21 @@ func Step[T comparable](list []T, value T, by int) T {
 var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive: 2, hierarchy.Inclusive: 3}
 
 // formatMachine writes a hierarchy for the URL's hash: levels in order, such as
-// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Values other than the default
-// begin with a letter: l latency, b bytes per cycle, s cores, h hashed, r replacement, i
-// inclusion, w write policy. In a number, the letter d represents the decimal point.
+// L1.32768.8.64_L2.262144.8.64.l12.h, then TLBs, memory and clock. Values other than the default
+// begin with a letter: l latency, b bytes per cycle, s cores, h hashed, t TLB, p the sum of a TLB's
+// page sizes, r replacement, i inclusion, w write policy. In a number, the letter d represents the
+// decimal point.
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
-	for _, l := range h.Levels {
+	for i, l := range slices.Concat(h.Levels, h.TLBs) {
 		part := safeName(l.Name) + "." + strconv.FormatUint(l.SizeBytes, 10) + "." +
 			strconv.FormatUint(uint64(l.Ways), 10) + "." + strconv.FormatUint(uint64(l.LineBytes), 10) +
 			lettered("l", l.LatencyCycles) + lettered("b", l.BytesPerCycle) + lettered("s", float64(l.SharedBy))
 		if l.Hashed {
 			part += ".h"
+		}
+		if i >= len(h.Levels) {
+			part += "." + tlbCode + lettered("p", float64(l.Pages))
 		}
 		part += lettered("r", float64(l.Replacement)) + lettered("i", inclusionCodes[l.Inclusion]) + lettered("w", float64(l.Write))
 		parts = append(parts, part)
@@ -118,6 +122,11 @@ func formatMachine(h hierarchy.Hierarchy) string {
 	}
 	return strings.Join(parts, "_")
 }
+
+const (
+	tlbCode  = "t"           // marks a TLB
+	allPages = 2<<30 - 4<<10 // the sum of the page sizes from 4 KiB to 1 GiB
+)
 
 func lettered(name string, x float64) string {
 	if x == 0 {
@@ -145,11 +154,15 @@ func parseMachine(s string) (h hierarchy.Hierarchy) {
 			h.ClockGHz, ok = numberOf(f[1])
 		default:
 			var c hierarchy.Cache
+			list := &h.Levels
+			if slices.Contains(f[1:], tlbCode) {
+				list = &h.TLBs
+			}
 			if c, ok = parseLevel(f); ok {
-				h.Levels = append(h.Levels, c)
+				*list = append(*list, c)
 			}
 		}
-		if !ok || len(h.Levels) > MaxLevels {
+		if !ok || len(h.Levels) > MaxLevels || len(h.TLBs) > hierarchy.MostLevels {
 			return hierarchy.Hierarchy{}
 		}
 	}
@@ -185,8 +198,11 @@ func numberOf(field string) (float64, bool) {
 // parseValues parses the values of a level that begin with a letter.
 func parseValues(c *hierarchy.Cache, fields []string) bool {
 	for _, f := range fields {
-		if f == "h" {
+		switch f {
+		case "h":
 			c.Hashed = true
+			continue
+		case tlbCode:
 			continue
 		}
 		x, ok := numberOf(f)
@@ -200,6 +216,8 @@ func parseValues(c *hierarchy.Cache, fields []string) bool {
 			c.BytesPerCycle = x
 		case 's':
 			c.SharedBy = uint32(min(x, hierarchy.AllCores))
+		case 'p':
+			c.Pages = uint64(min(x, allPages)) & allPages
 		case 'r':
 			c.Replacement = hierarchy.Replacement(min(x, float64(hierarchy.DRRIP)))
 		case 'i':

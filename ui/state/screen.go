@@ -25,6 +25,7 @@ type Screen struct {
 	Levels    []hierarchy.Cache // the levels of the current hierarchy; nil: the preset's levels
 	Memory    hierarchy.Memory  // the memory below the caches in Levels
 	ClockGHz  float64           // clock frequency of the processor whose caches are in Levels
+	TLBs      []hierarchy.Cache // the TLBs of the processor whose caches are in Levels
 	Preset    string            // name of the preset hierarchy; "": the default preset
 	Threads   hierarchy.Placement
 	Beside    []string           // the hierarchy to compare with, as arguments of --against; nil: none
@@ -131,10 +132,10 @@ var settings = []setting{
 		if s.Levels == nil {
 			return ""
 		}
-		return formatMachine(hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz})
+		return formatMachine(hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, TLBs: s.TLBs})
 	}, func(s *Screen, text string) {
 		h := parseMachine(text)
-		s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
+		s.Levels, s.Memory, s.ClockGHz, s.TLBs = h.Levels, h.Memory, h.ClockGHz, h.TLBs
 	}},
 	{"threads", func(s *Screen) string {
 		if s.Threads == hierarchy.OnOneCore {
@@ -316,6 +317,8 @@ func Unread(hash string) (list []string) {
 			}
 		case name == "cell" && parseCell(value) == Cell{}:
 			list = append(list, "The value of “cell” in the link is invalid and is ignored. The format is SETSxWAYS, for example 64x8.")
+		case name == Pages.name && new(hierarchy.Hierarchy).SetPages(value) != nil:
+			list = append(list, "The value of “pages” in the link is invalid and is ignored. A page size is a power of two from 4KiB to 1GiB, for example 2MiB.")
 		case name == "preset" && !isPreset(safeName(value)):
 			list = append(list, "The link names a preset that the page does not know, so the page shows a different hierarchy.")
 		}
@@ -354,7 +357,7 @@ func safeLine(text string) string { return keepCharacters(text, "-=,.+:") }
 // Anew returns the screen that shows the diagnosis of a new analysis, for the current processor and
 // the current hierarchy.
 func (s Screen) Anew(key string) Screen {
-	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}.WithOwn(Pages, s.Own(Pages))
+	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, TLBs: s.TLBs, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}.WithOwn(Pages, s.Own(Pages))
 }
 
 // The method With returns the screen on the given tab, with no open table. Each tab has its own

@@ -571,6 +571,7 @@ func TestSizesAndWays(t *testing.T) {
 var wholeScreen = Screen{
 	Open: "t12ab-2", Other: "t9", Exercise: 3, Tab: TabLocality, Facts: true, LineBytes: 128, Preset: "i7-4770K", Threads: hierarchy.OnOneCore,
 	Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
+	TLBs:      []hierarchy.Cache{{Name: "DTLB", SizeBytes: 16 << 12, LineBytes: 4096}, {Name: "STLB", SizeBytes: 1536 << 12, Ways: 12, LineBytes: 4096, Pages: 2<<20 + 4<<10}},
 	Log2Lines: []int{4, 9}, Table: "curve", Range: Range{4096, 81920}, Zooms: []Zoom{{"curve", 16384, 65536.5}, {"histogram", -0.6, 7}}, Orders: []Order{{"members", "size", true}, {"kinds", "count", false}}, Page: 3, By: answers.ByBlock, Sort: "integer_ops", Place: attribution.Object, Picked: 5,
 	Memory: hierarchy.Memory{LatencyCycles: 235.5, BytesPerCycle: 7.25}, ClockGHz: 3.5, Cell: Cell{6, 8}, Conflicts: true,
 	Beside: []string{"L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate", "threads=own-cores"},
@@ -579,7 +580,7 @@ var wholeScreen = Screen{
 }
 
 // wholeHash is the hash for wholeScreen.
-const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&order=members:size:reverse&order=kinds:count&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&loop=4&function=70000&block=9&cores=16&page=4&shade=L1_misses"
+const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_DTLB.65536.0.4096.t_STLB.6291456.12.4096.t.p2101248_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&order=members:size:reverse&order=kinds:count&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&loop=4&function=70000&block=9&cores=16&page=4&shade=L1_misses"
 
 // TestScreenFromHash checks that every setting of a screen is restored from its hash, and that
 // hashes do not change between versions.
@@ -605,6 +606,11 @@ func TestScreenFromHash(t *testing.T) {
 	for _, want := range []Screen{{}, {Open: "x"}, {Open: "x", Tab: TabCounters}, wholeScreen} {
 		if got := ParseScreen("#" + want.Hash()); !reflect.DeepEqual(got, want) {
 			t.Errorf("ParseScreen(%q) = %+v, want %+v", want.Hash(), got, want)
+		}
+	}
+	for hash, want := range map[string]int{"#pages=3KiB": 1, "#pages=8KiB": 0, "#pages=2MiB": 0} {
+		if got := Unread(hash); len(got) != want {
+			t.Errorf("sentences about %s = %q, want %d", hash, got, want)
 		}
 	}
 	if got := ParseScreen("#demo=ring"); got.Demo != "ring" {

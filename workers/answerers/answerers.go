@@ -182,7 +182,7 @@ func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply
 		return errors.New("the file was read as " + string(config.Recognise(q.Bytes)) + ": " + err.Error())
 	}
 	parts := h.Beyond()
-	for _, c := range slices.Concat(h.InstructionTLBs, h.TLBs) {
+	for _, c := range h.InstructionTLBs {
 		parts = append(parts, c.Name)
 	}
 	for _, c := range h.Instructions {
@@ -192,6 +192,7 @@ func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply
 		notes = append(notes, "predictions do not model "+strings.Join(parts, ", ")+"; to simulate them, use the command stackglass simulate")
 	}
 	kept := h.Predictable()
+	kept.TLBs, kept.PageBytes = h.TLBs, h.PageBytes
 	give(&answers.Reply{Notes: notes, Bytes: []byte(strings.Join(kept.Lines(), "\n"))})
 	return nil
 }

@@ -42,9 +42,9 @@ func TestDescribe(t *testing.T) {
 	if len(h.Levels) != 2 || h.Levels[1].LatencyCycles != 12 || h.ClockGHz != 2 || len(r.Notes) != 1 {
 		t.Errorf("%s, %q", r.Bytes, r.Notes)
 	}
-	text = "L1I=32KiB,8,instructions\nL1=32KiB,8,prefetch=stride\nDTLB=64,4,tlb\n"
+	text = "L1I=32KiB,8,instructions\nL1=32KiB,8,prefetch=stride\nITLB=8,full,tlb,instructions\nDTLB=64,4,tlb\npages=2MiB\n"
 	r, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte(text)})
-	if err != nil || string(r.Bytes) != "L1=32KiB,8" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "do not model the prefetcher of L1, DTLB, the instruction cache L1I") {
+	if err != nil || string(r.Bytes) != "L1=32KiB,8\nDTLB=64,4,tlb\npages=2MiB" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "do not model the prefetcher of L1, ITLB, the instruction cache L1I") {
 		t.Errorf("%s, %q, %v", r.Bytes, r.Notes, err)
 	}
 	_, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte("{\n\"levels\": 3}")})
