@@ -1,6 +1,8 @@
 package answers
 
 import (
+	"slices"
+
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -14,7 +16,12 @@ func Choices(h hierarchy.Hierarchy) (tables []report.Table) {
 		return nil
 	}
 	t := report.Table{Key: "choices", Title: "page size", Columns: report.Columns("name", "title", "chosen")}
-	for _, page := range profile.PageSizes {
+	sizes := profile.PageSizes[:]
+	if !slices.Contains(sizes, h.PageSize()) {
+		sizes = append(slices.Clone(sizes), h.PageSize())
+		slices.Sort(sizes)
+	}
+	for _, page := range sizes {
 		size := hierarchy.FormatSize(page)
 		number, unit := size[:len(size)-3], size[len(size)-3:]
 		t.Add(report.TextOf("pages="+size), report.TextOf(number+" "+unit), report.YesNo(page == h.PageSize()))

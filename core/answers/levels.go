@@ -246,7 +246,7 @@ func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, translations [2][]
 	for i := range sides {
 		sides[i] = predictionTable(h[i], p[i], translations[i])
 	}
-	j := report.Join(sides[0], sides[1], report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
+	j := report.Join(sides[0], sides[1], report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off", "page_bytes"}})
 	j.Title = "A compared with B: " + hierarchyText(&h[0], &h[1]) + " and " + hierarchyText(&h[1], &h[0])
 	if brief {
 		return j.Pick(mainNumbersOfLevels...).Brief("against")
