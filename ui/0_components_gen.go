@@ -14,6 +14,7 @@ import "github.com/stackglass/stackglass/ui/state"
 
 import "strconv"
 
+import "cmp"
 import "slices"
 
 import "time"
@@ -21,8 +22,6 @@ import "time"
 import "github.com/stackglass/stackglass/core/answers"
 import "github.com/stackglass/stackglass/core/hierarchy"
 import "github.com/stackglass/stackglass/core/report"
-
-import "cmp"
 
 import "github.com/stackglass/stackglass/core/attribution"
 
@@ -674,6 +673,7 @@ type Caches struct {
 	More                             []*DataTable // the tables of the reply
 
 	reply  verbAnswer // the answer about the hierarchy's TLBs and options
+	said   string     // the page size of the announced answer
 	chosen string     // the chosen option of the list that is being built
 
 	// The causes of the misses, and the view and the hierarchy for which they were computed.
@@ -710,7 +710,7 @@ func (c *Caches) clock(text string) {
 func newCaches(a *App) View {
 	c := &Caches{controls: controls{a}, Curve: newFigure(a, "curve", helpCurve), Levels: newTable(a, "levels"), Times: newTable(a, "times"),
 		Against: newTable(a, "against"), ByCore: newTable(a, "by-core"), Threads: &ThreadsOn{App: a, Hint: true},
-		More: []*DataTable{newTable(a, "against_tlbs"), newTable(a, "tlbs"), newTable(a, "page_walks"), newTable(a, "sources")}}
+		More: []*DataTable{newTable(a, "tlbs"), newTable(a, "page_walks"), newTable(a, "sources")}}
 	c.Caveats = &Caveats{ID: "caches-notes", List: c.notes}
 	return c
 }
@@ -719,7 +719,12 @@ func newCaches(a *App) View {
 func (c *Caches) notes() []string {
 	list := c.answer().Warnings
 	if r := c.reply.reply; r != nil && c.asks() {
-		list = append(slices.Clip(list), r.Notes...)
+		list = slices.Clip(list)
+		for _, note := range r.Notes {
+			if !slices.Contains(list, note) {
+				list = append(list, note)
+			}
+		}
 	}
 	return list
 }
@@ -758,8 +763,42 @@ func (c *Caches) question() answers.Question {
 		args = append(args, "against="+line)
 	}
 	q := state.VerbQuestion("what-if", c.machine(), args...)
-	q.Of = answers.OfMachine
+	q.Of, q.Bytes = answers.OfMachine, []byte(c.machine().Name)
 	return q
+}
+
+// pagesLine returns the line that shows the TLBs, or that hides them.
+func (c *Caches) pagesLine() string {
+	if c.App.Screen.Own(state.Pages) != "" {
+		return "pages="
+	}
+	return "pages=4KiB"
+}
+
+func (c *Caches) pagesWords() string {
+	if c.App.Screen.Own(state.Pages) != "" {
+		return "hide TLBs, page size, sources"
+	}
+	return "TLBs, page size, sources"
+}
+
+// status explains why there are no tables about TLBs; it returns "" if there are tables.
+func (c *Caches) status() string {
+	r := &c.reply
+	switch {
+	case c.App.Screen.Own(state.Pages) == "":
+	case !c.asks():
+		return "The TLBs are predicted only for a complete run."
+	case r.err != nil:
+		return "There is no answer about the TLBs: " + r.err.Error() + ". Hide the TLBs and show them again to repeat the question."
+	case r.reply == nil:
+		return "Computing …"
+	case r.reply.Problem != "":
+		return r.reply.Problem + "."
+	case len(c.machine().TLBs) == 0:
+		return "This hierarchy has no TLBs, so the page size changes nothing."
+	}
+	return ""
 }
 
 // asks reports whether the view shows TLBs: the user has chosen a page size, and the view shows a
@@ -768,11 +807,20 @@ func (c *Caches) asks() bool {
 	return c.App.Screen.Own(state.Pages) != "" && !c.App.result.Live && !c.App.ranged()
 }
 
-// ask asks the question if the view shows TLBs.
+// ask asks the question if the view shows TLBs. ask announces the first answer, and the first answer
+// for another page size.
 func (c *Caches) ask() {
-	if r := c.App.result; c.asks() {
-		c.reply.ask(c.App, r, c.question(), func() { c.App.drawAgain(state.TabCaches) })
+	if !c.asks() {
+		return
 	}
+	c.reply.ask(c.App, c.App.result, c.question(), func() {
+		if pages := c.App.Screen.Own(state.Pages); pages != c.said {
+			c.said = pages
+			h := c.machine()
+			c.App.Port.Announce(cmp.Or(c.status(), "The TLBs are predicted for pages of "+state.Bytes(h.PageSize())+"."))
+		}
+		c.App.drawAgain(state.TabCaches)
+	})
 }
 
 // causes returns the source lines with the most misses in the first level; nil if they are unknown.
@@ -799,6 +847,10 @@ func (c *Caches) attribute() {
 // settle recomputes the causes, and asks the question again, as soon as the hierarchy has not changed
 // for a moment.
 func (c *Caches) settle() {
+	if !c.asks() {
+		c.reply.asker.end()
+		c.reply, c.said = verbAnswer{}, ""
+	}
 	if c.of != c.App.inRange() || state.SameMachine(c.machineOf, c.machine()) {
 		c.ask()
 		return
@@ -841,6 +893,12 @@ func (c *Caches) Table(name string) *state.Table {
 		return v.CoresTable(c.machine())
 	case "against":
 		if words := c.App.Screen.Beside; words != nil {
+			// Only the second program compares TLBs. The first program compares the caches at once.
+			if c.asks() && c.reply.current(c.App.result, c.question()) {
+				if t := c.reply.table(name); t != nil {
+					return t
+				}
+			}
 			return v.Against(c.machine(), words)
 		}
 	}
@@ -1176,10 +1234,17 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00level-add\x00add a level")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.AddLevel() })
 				}
-				addText(vgparent, "\n\t\t\t")
-				if c.App.Screen.Own(state.Pages) == "" {
-					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00machine-pages\x00TLBs, page size, sources")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Choose("pages=4KiB") })
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00machine-pages")
+				setText(vgn, c.pagesWords())
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Choose(c.pagesLine()) })
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.status() != "" {
+					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00pages-note")
+					setText(vgn, c.status())
 				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")

@@ -467,6 +467,27 @@ func TestOpenHierarchyFile(t *testing.T) {
 	}
 }
 
+// TestTranslation checks that the button shows and hides the TLBs, that answers are announced, and
+// that a sentence explains missing tables.
+func TestTranslation(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.act(func() { d.app.goTo(d.app.Screen.With(state.TabCaches), false) })
+	for _, c := range []struct{ preset, said string }{{"i7-6700", "for pages of 4\u202fKiB"}, {"apple-m1", "no TLBs"}} {
+		d.act(func() { d.app.SetPreset(c.preset) })
+		d.act(func() { d.app.Choose("pages=4KiB") })
+		d.html()
+		d.await(func() bool {
+			return slices.ContainsFunc(d.said, func(text string) bool { return strings.Contains(text, c.said) })
+		})
+		d.wants("hide TLBs", `id="table-sources"`)
+		d.act(func() { d.app.Choose("pages=") })
+		if page := d.html(); strings.Contains(page, `id="table-sources"`) || strings.Contains(page, `id="pages-note"`) {
+			t.Error("the tables are still shown after they were hidden")
+		}
+	}
+}
+
 func TestAssociativity(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

@@ -1,8 +1,6 @@
 package ui
 
 import (
-	"slices"
-
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -27,7 +25,7 @@ func (a *App) askBoth(t state.Tab, q answers.Question) {
 func (a *App) replies(q answers.Question) (both [2]*answers.Reply, known bool) {
 	for side, r := range [2]*Result{a.result, a.other} {
 		x := &a.verbs[side]
-		if r == nil || x.of != r.Profile || x.reply == nil || x.asker.busy() || !slices.Equal(x.asked, q.Words) {
+		if r == nil || !x.current(r, q) {
 			return both, false
 		}
 		both[side] = x.reply

@@ -264,7 +264,9 @@ func (a *App) threadsLine() string {
 // [answers.Choices]).
 func (a *App) Choose(line string) {
 	if size, found := strings.CutPrefix(line, "pages="); found {
-		a.adjust("pages", a.Screen.WithOwn(state.Pages, size))
+		if a.adjust("pages", a.Screen.WithOwn(state.Pages, size)); size == "" {
+			a.Port.Announce("The TLBs are hidden.")
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 type verbAnswer struct {
 	of    *profile.Profile
 	asker *asker // nil before the first question
-	asked []string
+	asked answers.Question
 	reply *answers.Reply // the last reply; nil: no reply yet
 	err   error          // why there is no answer
 	// whether the user stopped the answer, so that the field "reply" is incomplete
@@ -28,10 +28,10 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 		x.asker.end()
 		*x = verbAnswer{of: r.Profile}
 	}
-	if x.err != nil || slices.Equal(q.Words, x.asked) {
+	if x.err != nil || x.asks(q) {
 		return
 	}
-	if x.asked, x.stopped = q.Words, false; x.asker == nil {
+	if x.asked, x.stopped = q, false; x.asker == nil {
 		x.asker = &asker{app: a, subject: a.subjectOf(r.Name, r.Profile, nil), onReply: func(reply *answers.Reply, err error) {
 			if x.reply, x.err = reply, err; err != nil {
 				x.asker = nil
@@ -42,6 +42,16 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	x.asker.ask(q, nil)
 }
 
+// asks reports whether a question is the last question.
+func (x *verbAnswer) asks(q answers.Question) bool {
+	return slices.Equal(q.Words, x.asked.Words) && string(q.Bytes) == string(x.asked.Bytes)
+}
+
+// current reports whether the reply is the whole answer to a question about a result.
+func (x *verbAnswer) current(r *Result, q answers.Question) bool {
+	return x.of == r.Profile && x.reply != nil && !x.asker.busy() && x.asks(q)
+}
+
 // stop ends the computation of the answer, and keeps the latest reply.
 func (x *verbAnswer) stop() {
 	x.asker.end()
@@ -49,7 +59,7 @@ func (x *verbAnswer) stop() {
 }
 
 // forgetQuestion forgets the last question, so that the same question can be asked again.
-func (x *verbAnswer) forgetQuestion() { x.asked = nil }
+func (x *verbAnswer) forgetQuestion() { x.asked = answers.Question{} }
 
 // table returns the answer's table with the given key, or nil if there is no such table.
 func (x *verbAnswer) table(key string) *state.Table {

@@ -202,7 +202,7 @@ func TestPageSizes(t *testing.T) {
 	walks("4KiB")
 	p.clickElement("#machine-keep")
 	p.setValue("option-1", "pages=2MiB")
-	p.waitTrue("the page walks with both page sizes", `Array.from(document.querySelectorAll("#table-against_tlbs tr"), (r) => r.textContent).some((text) => text.includes("page walks"))`)
+	p.waitTrue("the page walks with both page sizes", `Array.from(document.querySelectorAll("#table-against tr"), (r) => r.textContent).some((text) => text.includes("page walks"))`)
 	walks("2MiB")
 	p.takeScreenshots("caches-pages")
 	p.reload()

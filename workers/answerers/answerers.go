@@ -6,7 +6,6 @@ package answerers
 import (
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/stackglass/stackglass/core/ask/program" // the import also registers more verbs
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
-	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/hierarchy/sources"
 	"github.com/stackglass/stackglass/core/multicore/predict"
@@ -108,9 +106,9 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 	}, err
 }
 
-// machine answers a question of the verb what-if. The reply contains the options of the hierarchy, the
-// tables and warnings about TLBs, the sources of a preset's numbers, and the document as JSON. If the question is about two hierarchies,
-// the table "against" of the reply compares only the TLBs.
+// machine answers a question of the verb what-if. The reply contains the options of the hierarchy,
+// the warnings and the tables about TLBs of a brief document, its comparison of two hierarchies, and
+// the sources of the numbers. The field Bytes of the question contains the name of the preset.
 func machine(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
 	return func(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
@@ -118,29 +116,23 @@ func machine(s workers.Subject) (workers.Answerer, error) {
 		if err != nil {
 			return err
 		}
-		run := ask.NewRun(s.Name, p)
-		tables, doubts := answers.Translation(run.Asker(), asked.Machine)
-		reply := &answers.Reply{Notes: run.Told(doubts), Tables: append(answers.Choices(asked.Machine), tables...)}
-		if d, err := run.Answer(asked); err == nil {
-			reply.Bytes = d.JSON()
+		asked.Brief = true
+		reply := &answers.Reply{Tables: answers.Choices(asked.Machine)}
+		if d, err := ask.NewRun(s.Name, p).Answer(asked); err != nil {
+			reply.Problem = err.Error()
+		} else {
+			reply.Notes = d.Warnings
+			for _, t := range d.Tables {
+				if t.Key == "against" || t.Key == "tlbs" || t.Key == "page_walks" {
+					reply.Tables = append(reply.Tables, t)
+				}
+			}
 		}
-		preset := asked.Machine
-		preset.PageBytes = 0
-		if list := sources.Of(preset.PresetName()); list != nil {
+		if list := sources.Of(string(q.Bytes)); list != nil {
 			t := report.Table{Key: "sources", Title: "Sources of the numbers of this hierarchy", Columns: report.Columns("source")}
 			for _, text := range list {
 				t.Add(report.TextOf(text))
 			}
-			reply.Tables = append(reply.Tables, t)
-		}
-		asked.Brief = true
-		if d, err := run.Answer(asked); err == nil && d.Tables[0].Key == "against" {
-			t := d.Tables[0]
-			t.Key, t.Title = "against_tlbs", "TLBs, A compared with B"
-			t.Rows = slices.DeleteFunc(t.Rows, func(row []report.Value) bool {
-				name := row[0].Plain()
-				return name == "memory" || name == "all accesses" || slices.ContainsFunc(asked.Levels().Levels, func(c hierarchy.Cache) bool { return c.Name == name })
-			})
 			reply.Tables = append(reply.Tables, t)
 		}
 		give(reply)

@@ -1,17 +1,19 @@
 package answerers
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/hierarchy/sources"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace/din"
 	"github.com/stackglass/stackglass/workers"
@@ -69,7 +71,7 @@ func TestMachine(t *testing.T) {
 	}
 	p := runner.Finish(profile.State{})
 	words := []string{"what-if", "against=L1=2KiB,full", "against=DTLB=16,full,tlb", "against=pages=2MiB", "machine=L1=1KiB,full", "machine=DTLB=16,full,tlb"}
-	r, err := asked(t, workers.Subject{Name: "a", Profile: p.Encode()}, answers.Question{Of: answers.OfMachine, Words: words})
+	r, err := asked(t, workers.Subject{Name: "a", Profile: p.Encode()}, answers.Question{Of: answers.OfMachine, Words: words, Bytes: []byte("apple-m1")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,22 +79,41 @@ func TestMachine(t *testing.T) {
 	for _, table := range r.Tables {
 		keys = append(keys, table.Key)
 	}
-	if got := strings.Join(keys, " "); got != "choices tlbs page_walks against_tlbs" {
-		t.Errorf("tables = %s, want the options, two tables about TLBs and their comparison", got)
+	if got := strings.Join(keys, " "); got != "choices against tlbs page_walks sources" {
+		t.Errorf("tables = %s, want the options, the comparison, two tables about TLBs and the sources", got)
 	}
 	if options := r.Table("choices"); len(options.Rows) != 3 || options.Rows[0][0].Plain() != "pages=4KiB" || options.Rows[0][2].Plain() != "true" {
 		t.Errorf("options = %v, want three page sizes, with 4 KiB chosen", options.Rows)
 	}
-	for _, row := range r.Table("against_tlbs").Rows {
-		if name := row[0].Plain(); name != "DTLB" && name != "page walks" {
-			t.Errorf("the comparison of TLBs has a row for %s", name)
+	question, err := ask.Parse(words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	question.Brief = true
+	d, err := ask.NewRun("a", p).Answer(question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := d.Tables[0]; !reflect.DeepEqual(r.Table("against").Rows, want.Rows) || !reflect.DeepEqual(r.Notes, d.Warnings) {
+		t.Errorf("comparison = %v with the warnings %q, want those of the command: %v, %q", r.Table("against").Rows, r.Notes, want.Rows, d.Warnings)
+	}
+	for _, row := range r.Table("against").Rows {
+		if row[1].Plain() == "page_bytes" || row[1].Plain() == "page" {
+			t.Error("the page size is compared like a result")
 		}
 	}
-	var d struct {
-		Walks []struct{ Walks float64 } `json:"page_walks"`
+	if want := sources.Of("apple-m1"); len(r.Table("sources").Rows) != len(want) {
+		t.Errorf("sources = %v, want %q", r.Table("sources").Rows, want)
 	}
-	if err := json.Unmarshal(r.Bytes, &d); err != nil || len(d.Walks) != 3 || d.Walks[0].Walks != 40 || d.Walks[1].Walks != 10 {
-		t.Errorf("page walks in the document = %v, %v, want 40, 10 and 1", d.Walks, err)
+	if walks := r.Table("page_walks").Rows; len(walks) != 3 || walks[0][1].Plain() != "40" || walks[1][1].Plain() != "10" {
+		t.Errorf("page walks = %v, want 40, 10 and 1", walks)
+	}
+	r, err = asked(t, workers.Subject{Name: "a", Profile: p.Encode()}, answers.Question{Of: answers.OfMachine, Words: []string{"what-if", "machine=L1=1KiB,full", "machine=DTLB=16,full,tlb", "machine=pages=8KiB"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if options := r.Table("choices").Rows; len(options) != 4 || options[1][0].Plain() != "pages=8KiB" || options[1][2].Plain() != "true" {
+		t.Errorf("options = %v, want four page sizes, with 8 KiB chosen", options)
 	}
 }
 
