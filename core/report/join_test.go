@@ -30,7 +30,11 @@ func TestDifference(t *testing.T) {
 		{Decimal(-2), Decimal(2), "+4.00", "4", "+200 %", "2"},
 		{TextOf("full"), TextOf("8"), "–", "", "–", ""},
 		{None(), Count(1), "–", "", "–", ""},
-		{Difference(Count(1), Count(2)), Count(1), "–", "", "–", ""},
+		{Difference(Count(3), Count(0)), Count(0), "+3", "3", "+100 %", "1"},
+		{Count(2), Difference(Count(3), Count(0)), "-5", "-5", "-250 %", "-2.5"},
+		{Difference(Ratio(0.5), Ratio(0.25)), Ratio(0.25), "+50.000 points", "0.5", "+200 %", "2"},
+		{Difference(Count(math.MaxUint64), Count(0)), Count(1), "–", "", "–", ""},
+		{Change(Count(1), Count(2)), Count(1), "–", "", "–", ""},
 	} {
 		d, share := Difference(c.a, c.b), Change(c.a, c.b)
 		if d.Human() != c.human || d.Plain() != c.plain {
@@ -67,6 +71,10 @@ func TestDifferenceIsExact(t *testing.T) {
 			t.Fatalf("difference from %d to %d = %s, want %s", a, b, got, want)
 		}
 		c := rapid.Uint64().Draw(t, "c")
+		from, to := Difference(Count(c), Count(a)), Difference(Count(c), Count(b))
+		if got := Difference(from, to).Plain(); got != want.String() {
+			t.Fatalf("difference from %s to %s = %s, want %s", from.Plain(), to.Plain(), got, want)
+		}
 		other := new(big.Int).Sub(new(big.Int).SetUint64(c), new(big.Int).SetUint64(a))
 		if got := Compare(Difference(Count(a), Count(b)), Difference(Count(a), Count(c))); got != other.Cmp(want) {
 			t.Fatalf("Compare of the differences %s and %s = %d, want %d", want, other, got, other.Cmp(want))

@@ -308,20 +308,29 @@ func binarySize(bytes uint64) string {
 }
 
 // Difference returns b - a as a value that is shown with its sign. Differences of whole numbers are
-// exact, and differences of ratios are in percentage points. The result is [None] if a or b is not
-// a number.
+// exact, and differences of ratios are in percentage points. The numbers may themselves be
+// differences. The result is [None] if a or b is not a number, if a or b is a relative difference, or
+// if the difference of whole numbers is 2^64 or more.
 func Difference(a, b Value) Value {
 	switch {
-	case !a.IsNumber() || !b.IsNumber() || a.signed || b.signed:
+	case !a.IsNumber() || !b.IsNumber() || a.changed || b.changed:
 		return None()
 	case a.isWhole() && b.isWhole():
 		d := Value{kind: countKind, signed: true}
 		if a.kind == bytesKind && b.kind == bytesKind {
 			d.kind = bytesKind
 		}
-		var borrow uint64
-		if d.count, borrow = bits.Sub64(b.count, a.count, 0); borrow != 0 {
-			d.count, d.negative = a.count-b.count, true
+		var carry uint64
+		switch {
+		case a.negative != b.negative:
+			d.negative = b.negative
+			if d.count, carry = bits.Add64(a.count, b.count, 0); carry != 0 {
+				return None()
+			}
+		case a.count <= b.count:
+			d.count, d.negative = b.count-a.count, b.negative && a.count < b.count
+		default:
+			d.count, d.negative = a.count-b.count, !b.negative
 		}
 		return d
 	}
