@@ -24,6 +24,10 @@ type Loops struct {
 	blocks []allocation // the memory blocks that no loop allocated
 }
 
+// OtherUsers replaces the names of the last users of evicted lines in the tables of evictions, where
+// several rarely used references are counted together.
+const OtherUsers = "(others)"
+
 // allocation is a block of allocated memory.
 type allocation struct {
 	from, end trace.Addr

@@ -5,7 +5,6 @@ package loopcount
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,14 +177,15 @@ const (
 
 // Evictions returns a table of evictions in the first counted level, over the whole run. Each row
 // names two arrays, and contains the number of times that fetching a line of the first array
-// evicted a line of the second array. The rows are in descending order of evictions.
-func (m *Misses) Evictions() report.Table {
+// evicted a line of the second array. The rows are in descending order of evictions. If there are
+// more rows than the parameter "most", the last row combines the remaining rows.
+func (m *Misses) Evictions(most int) report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes=fetched", "goes=evicted", "lines", "share")}
 	if level := m.first(); level != nil {
 		t.Title = "Evictions from " + level.Cache.Name + " by array, over the whole run"
 		names, arrays := m.arrayNames(level.Result), m.arraysOf(level.Result)
-		m.addEvictions(&t, math.MaxInt, func(ref int, last misses.Column) [2]string {
-			goes := "(others)"
+		m.addEvictions(&t, most, func(ref int, last misses.Column) [2]string {
+			goes := answers.OtherUsers
 			if last.Array >= 0 {
 				goes = names[last.Array]
 			}
@@ -211,10 +211,32 @@ func (m *Misses) LineEvictions(most int) report.Table {
 	return t
 }
 
+// UnknownUsers returns a warning if the table of evictions by source line does not name the last user
+// of at least 1 % of the evicted lines; otherwise, UnknownUsers returns "".
+func (m *Misses) UnknownUsers() string {
+	level := m.first()
+	if level == nil {
+		return ""
+	}
+	var unknown, total uint64
+	for _, by := range level.Result.Evictions {
+		for column, n := range by {
+			if total += n; level.Result.Columns[column].Ref < 0 {
+				unknown += n
+			}
+		}
+	}
+	if unknown == 0 || unknown < total/100 {
+		return ""
+	}
+	return level.Cache.Name + ": for " + report.Share(unknown, total).Human() + " of the evicted lines, the table by source line does not name the last user, but shows " +
+		answers.OtherUsers + ", because the trace has many references and only the most frequently used references are distinguished as last users"
+}
+
 // lineOf returns the source line of a reference in the form FILE:LINE.
 func (m *Misses) lineOf(ref int) string {
 	if ref < 0 {
-		return "(others)"
+		return answers.OtherUsers
 	}
 	s := m.of.Place(m.of.Tree().References()[ref])
 	if s == nil || s.Line == 0 {
@@ -241,7 +263,7 @@ func (m *Misses) addEvictions(t *report.Table, most int, names func(ref int, las
 		return cmp.Or(cmp.Compare(sums[b], sums[a]), slices.Compare(a[:], b[:]))
 	})
 	if len(rows) > most {
-		rest := [2]string{"(" + strconv.Itoa(len(rows)-most+1) + " more)", "–"}
+		rest := [2]string{"(" + report.Count(uint64(len(rows)-most+1)).Human() + " more)", "–"}
 		for _, row := range rows[most-1:] {
 			sums[rest] += sums[row]
 		}

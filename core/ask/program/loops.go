@@ -112,11 +112,11 @@ func LoopDoubts(r *ask.Run) (doubts []string) {
 	return doubts
 }
 
-// Brief answers contain at most mostNests nests, and at most mostLineEvictions rows of evictions by
-// source line.
+// Brief answers contain at most mostNests nests, and at most mostEvictions rows in each table of
+// evictions.
 const (
-	mostNests         = 1000
-	mostLineEvictions = 20
+	mostNests     = 1000
+	mostEvictions = 20
 )
 
 func nests(r *ask.Run, q ask.Question, d *report.Document) error {
@@ -225,11 +225,11 @@ func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.
 			m.AddClasses(&d.Tables[i], arrays)
 		}
 	}
-	lines := math.MaxInt
+	rows := math.MaxInt
 	if q.Brief {
-		lines = mostLineEvictions
+		rows = mostEvictions
 	}
-	evictions := []report.Table{m.Evictions(), m.LineEvictions(lines)}
+	evictions := []report.Table{m.Evictions(rows), m.LineEvictions(rows)}
 	for i := range evictions {
 		if t := &evictions[i]; t.Title != "" && r.Profile != nil && len(r.Profile.Totals.Threads) > 1 {
 			t.Title += ", if all threads share the cache"
@@ -242,6 +242,9 @@ func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.
 		if text := m.Levels[i].Problem; text != "" {
 			d.Warnings = append(d.Warnings, text)
 		}
+	}
+	if text := m.UnknownUsers(); text != "" {
+		d.Warnings = append(d.Warnings, text)
 	}
 	return nil
 }
