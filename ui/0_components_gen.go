@@ -2072,9 +2072,9 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								if c.Table("evictions") != nil {
 									addComponent(vgin, vgout, vgparent, c.Evictions)
 								}
-								if c.view().By != attribution.Object && c.Table("evictions") == nil {
-									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00evictions-missing")
-									setText(vgn, c.noEvictions())
+								if c.evictionsNote() != "" {
+									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00evictions-note")
+									setText(vgn, c.evictionsNote())
 								}
 							}
 							vgn = addElement(vgparent, "div\x00class\x00slot")

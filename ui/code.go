@@ -210,9 +210,15 @@ func (c *CodeView) Table(name string) *state.Table {
 	return made.tables[name]
 }
 
-// noEvictions explains why there is no table of evictions.
-func (c *CodeView) noEvictions() string {
+// evictionsNote explains why there is no table of evictions, or which evictions the table may lack.
+func (c *CodeView) evictionsNote() string {
 	a := c.App
+	if c.view().By == attribution.Object {
+		return ""
+	}
+	if c.Table("evictions") != nil {
+		return a.loops().UnknownUsers()
+	}
 	missing := state.TabLoops.Missing(a.result.Profile)
 	switch {
 	case missing != "":
@@ -225,7 +231,11 @@ func (c *CodeView) noEvictions() string {
 	if !a.loops().Evicts() {
 		return "The evictions from these caches cannot be counted. See Loops for the reason."
 	}
-	return "This " + state.PlaceName(c.view().By) + " evicts no cache lines, and the cache lines that it used last are not evicted."
+	text := "This " + state.PlaceName(c.view().By) + " evicts no cache lines"
+	if unknown := a.loops().UnknownUsers(); unknown != "" {
+		return text + ". " + unknown
+	}
+	return text + ", and the cache lines that it used last are not evicted."
 }
 
 // listed reports whether LLVM IR instructions of this result are known. Until the

@@ -59,7 +59,7 @@ func TestCode(t *testing.T) {
 	instructions := func() { d.app.view().(*CodeView).toggleInstructions() }
 	d.act(instructions)
 	d.await(func() bool { return d.app.table("instructions") != nil && d.app.loopsCounted() })
-	d.wants(`id="table-instructions"`, `id="evictions-missing"`)
+	d.wants(`id="table-instructions"`, `id="evictions-note"`)
 	d.checkInstructions(t)
 	d.act(instructions)
 	if html := d.html(); strings.Contains(html, `id="table-instructions"`) {

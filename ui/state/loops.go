@@ -528,6 +528,21 @@ func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 	return show(part, words, nil).setReply(l.reply, "line_evictions")
 }
 
+// UnknownUsers returns a sentence about the evicted lines whose last users are not distinguished, and
+// which may belong to any source line. UnknownUsers returns "" if there are no such lines.
+func (l *Loops) UnknownUsers() string {
+	t := l.reply.Table("line_evictions")
+	others := rowsWith(t, func(i int) bool { return cellText(t, i, "goes") == answers.OtherUsers })
+	if others == nil {
+		return ""
+	}
+	sum := 0.0
+	for i := range others.Rows {
+		sum += numberIn(others, i, "share")
+	}
+	return "For " + Percent(sum) + " of all evicted lines, the last user is not distinguished (“" + answers.OtherUsers + "”); it may be this code."
+}
+
 // Evicts reports whether evictions were counted in any level.
 func (l *Loops) Evicts() bool {
 	t := l.reply.Table("evictions")
