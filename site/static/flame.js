@@ -66,7 +66,7 @@
         this.hide();
         this.deepest = Math.max(0, ...data.depths);
         this.tints = data.names.map((name) => hash(name));
-        this.alone = new Set(data.colors).size < 2; // colours by file would be all the same
+        this.alone = new Set(data.colors.filter(Boolean)).size < 2; // colours by file would be all the same; 0: no file
       }
       const all = data.weights.reduce((sum, w, i) => data.parents[i] < 0 ? sum + w : sum, 0), same = this.all === all;
       this.all = all;
