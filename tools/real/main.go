@@ -4,8 +4,8 @@
 //	real [-o PAGE] [-work FOLDER] [-rounds N] [-programs NAMES]
 //
 // The sources come from Debian 12, by apt-get, and from Go modules. The folder keeps the sources and
-// the executables for the next run. Each round runs every program natively and
-// traced, so that a busy machine slows both. Each reported time is the median of all rounds.
+// the executables for the next run. Each round runs every program natively and traced, so that a busy
+// machine slows both. Each reported time is the median of all rounds.
 package main
 
 import (
@@ -69,7 +69,10 @@ func run(page, work string, rounds int, names *regexp.Regexp, onlyBuild bool) er
 }
 
 // session contains the paths that all programs share.
-type session struct{ work, programs, command string }
+type session struct {
+	work, programs, command string
+	built                   time.Time // when the command was written
+}
 
 func newSession(work string) (*session, error) {
 	s := &session{}
@@ -87,6 +90,11 @@ func newSession(work string) (*session, error) {
 	if said, err := exec.Command("go", "build", "-o", s.command, "./tools/stackglass").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building stackglass: %v\n%s", err, said)
 	}
+	info, err := os.Stat(s.command)
+	if err != nil {
+		return nil, err
+	}
+	s.built = info.ModTime()
 	// Some builds do not accept a compiler command with spaces.
 	for name, compiler := range map[string]string{"cc": "clang-19", "c++": "clang++-19", "fc": "flang-new-19"} {
 		for kind, prefix := range map[string]string{"native": "", "traced": s.command + " cc -- "} {
@@ -184,13 +192,14 @@ func (s *session) folder(p *program) string {
 	return filepath.Join(s.work, "bin", strings.ReplaceAll(p.name, " ", "-"))
 }
 
-// build builds both variants of a program, unless they exist.
+// build builds both variants of a program. It keeps existing executables, except traced ones that are
+// older than the stackglass command.
 func (s *session) build(r *result) error {
 	p := r.program
 	at := s.folder(p)
 	for _, kind := range []string{"native", "traced"} {
 		bin := filepath.Join(at, kind)
-		if _, err := os.Stat(bin); err == nil {
+		if info, err := os.Stat(bin); err == nil && (kind == "native" || info.ModTime().After(s.built)) {
 			continue
 		}
 		source, err := s.source(p)
@@ -223,6 +232,7 @@ func (s *session) environment(p *program, kind string) []string {
 	return []string{
 		"CC=" + tool + "cc", "CXX=" + tool + "c++", "FC=" + tool + "fc", "OUT=" + filepath.Join(at, kind), "AT=" + at, "PROGRAMS=" + s.programs,
 		"STACKGLASS_OUT=" + filepath.Join(at, "out.sgt"), "STACKGLASS_VERBOSE=1",
+		"MAKEFLAGS=", // of this project's Makefile, which do not suit other programs
 	}
 }
 
@@ -284,8 +294,8 @@ Each program was compiled twice from the same source, with the compiler and with
 before it, and both were run with the same input. The slow-down is the time of the traced run divided
 by the time of the untraced run: the elapsed (wall) time, and the CPU time of all threads, which
 includes the time for encoding and writing the trace. If other programs run on the machine at the
-same time, the elapsed times are not reliable. Each time is the median of %[2]d runs, traced
-and untraced runs alternately, on %[3]d cores%[4]s. Times include the start of the process.
+same time, the elapsed times are not reliable. Each time is the median of %[2]d runs, traced and untraced
+runs alternately, on %[3]d cores%[4]s. Times include the start of the process.
 
 | program | compiler | input | untraced (ms) | slow-down, wall | slow-down, CPU | references | bytes per reference | same output |
 |---|---|---|---|---|---|---|---|---|
