@@ -25,11 +25,11 @@ func (b *build) irArguments(src *argument) []string {
 			args = append(args, "-Qunused-arguments")
 		}
 		args = append(args, "-fno-discard-value-names", "-Xclang", "-disable-O0-optnone")
-		if src.isIR() {
+		switch {
+		case src.isIR():
 			// Another compiler may name the same processor differently.
 			args = append(args, "-Wno-override-module")
-		}
-		if !src.preprocessed() {
+		case !src.preprocessed():
 			args = append(args, "-idirafter", b.runtime.Include)
 		}
 	}

@@ -420,5 +420,6 @@ func TestIRIsTraced(t *testing.T) {
 		if got := count(file); got != want || want == 0 {
 			t.Errorf("%s: %d references, want %d", name, got, want)
 		}
+		traceCompile(t, clang, "-O1", "-Werror", "-c", file, "-o", filepath.Join(dir, "object.o"))
 	}
 }
