@@ -78,6 +78,7 @@ func TestEndings(t *testing.T) {
 		{how: "exec", status: 6, ended: "exec", loads: numberRanges(hundred)},
 		{how: "execfail", stdout: "2\ndone\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 8})},
 		{how: "pool", stdout: "done\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{1000, 7})},
+		{how: "late", stdout: "done\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{1000, 7}, [2]uint64{2000, 1}, [2]uint64{3000, 10}, [2]uint64{4000, 10})},
 		{how: "fork", stdout: "done\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 4})},
 		{how: "close", stdout: "done\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 2})},
 	} {
@@ -88,6 +89,9 @@ func TestEndings(t *testing.T) {
 		}
 		if string(o.stdout) != c.stdout {
 			t.Errorf("%s: the program printed %q, want %q", c.how, o.stdout, c.stdout)
+		}
+		for _, fault := range o.faults(t) {
+			t.Errorf("%s: the trace has a fault at byte %d: %s", c.how, fault.Offset, fault.What)
 		}
 		got := o.readTrace(t, everything)
 		sameAddresses(t, c.how, got.loadAddresses(), c.loads)
@@ -101,6 +105,20 @@ func TestEndings(t *testing.T) {
 			t.Errorf("%s: stderr %q", c.how, said)
 		}
 	}
+}
+
+// faults returns the faults that a complete check of a run's trace reports.
+func (o *outcome) faults(t *testing.T) (list []sgt.Fault) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(o.dir, "out.sgt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{})
+	if _, err := sgt.Check(r, func(f sgt.Fault) { list = append(list, f) }); err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // sizeOf returns the size of a small trace in the format that the runtime prints.

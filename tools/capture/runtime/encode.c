@@ -603,6 +603,8 @@ void sg_encoder_free(struct sg_encoder *e)
 
 bool sg_encoder_empty(const struct sg_encoder *e) { return e->steps == 0; }
 
+bool sg_encoder_holds(const struct sg_encoder *e) { return e->unfinished_count > 0; }
+
 uint64_t sg_encoder_lost(const struct sg_encoder *e) { return e->lost + e->unfinished_count; }
 
 static size_t payload_bytes(const struct sg_encoder *e)

@@ -35,6 +35,8 @@ SG_API void sg_encoder_free(struct sg_encoder *e);
 // filled the buffer. Or another thread encodes the steps of a thread that is running. The program
 // writes these words when it continues. Until then, they must stay where they are.
 SG_API void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end);
+// Reports whether there are unfinished steps, which the program may have finished in the meantime.
+SG_API bool sg_encoder_holds(const struct sg_encoder *e);
 // Encodes the unfinished steps that the program has finished, after a ticket word, and clears them.
 SG_API void sg_encode_finished(struct sg_encoder *e);
 // Returns the first unfinished step in [from, end), and sets past to its end; or end.

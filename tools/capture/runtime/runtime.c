@@ -152,12 +152,14 @@ static void describe_thread(struct sg_thread *t)
 	t->described = true;
 }
 
-static void write_chunk(struct sg_thread *t)
+// rest is a lower bound of the tickets of the thread's steps that are not in the chunk, or SG_NONE.
+static void write_chunk(struct sg_thread *t, uint64_t rest)
 {
 	if (!sg_encoder_empty(t->encoder))
 		describe_thread(t);
-	bool written = sg_encoder_flush(t->encoder, floor_of(t));
-	sg_store(&t->oldest, SG_NONE);
+	uint64_t floor = floor_of(t);
+	bool written = sg_encoder_flush(t->encoder, floor < rest ? floor : rest);
+	sg_store(&t->oldest, rest);
 	if (!written)
 		sg_stop();
 }
@@ -165,7 +167,7 @@ static void write_chunk(struct sg_thread *t)
 // Encodes the words up to a position.
 static void consume(struct sg_thread *t, const uint64_t *end)
 {
-	if (t->recording && t->encoder && t->from < end) {
+	if (t->recording && t->encoder && (t->from < end || sg_encoder_holds(t->encoder))) {
 		const uint64_t *from = t->from;
 		while (from < end && *from == SG_UNUSED)
 			from++;
@@ -237,7 +239,7 @@ static void bury(struct sg_thread *t)
 	if (t->recording && t->encoder) {
 		uint64_t step[] = {take_ticket(t, sg_load(&__sg_clock)) << 1 | 1, (uint64_t)(uintptr_t)&sg_own[sg_thread_end]};
 		sg_encode(t->encoder, step, step + 2);
-		write_chunk(t);
+		write_chunk(t, SG_NONE);
 	}
 	sg_unmap(t->signal_stack, t->signal_stack_bytes);
 	t->signal_stack = 0;
@@ -256,11 +258,8 @@ SG_API void sg_drain(struct sg_thread *t)
 		oldest = hot->ticket;
 		consume(t, hot->cursor);
 	}
-	if (!t->encoder || !t->recording)
-		return;
-	write_chunk(t);
-	if (t != self)
-		sg_store(&t->oldest, oldest); // it may be writing a step with this ticket at the moment
+	if (t->encoder && t->recording)
+		write_chunk(t, t != self ? oldest : SG_NONE); // another thread may be writing a step with this ticket at the moment
 }
 
 // ---- threads
@@ -405,7 +404,7 @@ static void turn(struct sg_thread *t)
 	if (t->recording && t->encoder) {
 		bool far = sg_load(&__sg_clock) - sg_load(&t->oldest) > farthest_ticket && sg_load(&t->oldest) != SG_NONE;
 		if (!record || far || sg_encoder_full(t->encoder))
-			write_chunk(t);
+			write_chunk(t, SG_NONE);
 		else if (sg_encoder_empty(t->encoder))
 			sg_store(&t->oldest, SG_NONE);
 		if (sg_run.settings.sliced)
@@ -822,7 +821,7 @@ SG_API void sg_flush(void)
 	take_buffer();
 	consume(t, cursor);
 	if (t->encoder)
-		write_chunk(t);
+		write_chunk(t, SG_NONE);
 	give_buffer(t);
 	t->busy = false;
 	sg_release(&t->lock);

@@ -29,10 +29,18 @@ static int deep(const volatile char *before)
 	return before[0] == '!' ? 0 : deep(room) + room[0];
 }
 
+static void become(int *state, int value) { __atomic_store_n(state, value, __ATOMIC_SEQ_CST); }
+
+static void await(const int *state, int value)
+{
+	while (__atomic_load_n(state, __ATOMIC_SEQ_CST) != value)
+		usleep(100);
+}
+
 static void *wait_for_ever(void *ready)
 {
 	loads(1000, 7);
-	__atomic_store_n((int *)ready, 1, __ATOMIC_SEQ_CST);
+	become(ready, 1);
 	for (;;)
 		pause();
 }
@@ -43,8 +51,42 @@ static void pool(void)
 	pthread_t t;
 	int ready = 0;
 	pthread_create(&t, 0, wait_for_ever, &ready);
-	while (!__atomic_load_n(&ready, __ATOMIC_SEQ_CST))
-		usleep(100);
+	await(&ready, 1);
+}
+
+static void *finish_late(void *state)
+{
+	loads(1000, 7);
+	uint64_t *step = enter(0);
+	become(state, 1);
+	await(state, 2);
+	step[0] = 2000;
+	become(state, 3);
+	for (;;)
+		pause();
+}
+
+// Writes the chunks of all threads.
+static void unload_library(void)
+{
+	__sg_register(0, 0);
+	__sg_unregister(0, 0);
+}
+
+// A thread is in the middle of a step when its chunk is written. It finishes this step, but makes no
+// other one.
+static void late(void)
+{
+	pthread_t t;
+	int state = 0;
+	unload_library();
+	pthread_create(&t, 0, finish_late, &state);
+	await(&state, 1);
+	loads(3000, 10);
+	unload_library();
+	become(&state, 2);
+	await(&state, 3);
+	loads(4000, 10);
 }
 
 static void leave_by_exit(int number)
@@ -163,6 +205,7 @@ int main(int argc, char **argv)
 	HOW("exec", execl("/bin/sh", "sh", "-c", "exit 6", (char *)0))
 	HOW("execfail", execlp("/nowhere", "nowhere", (char *)0); printf("%d\n", errno); loads(100, 8))
 	HOW("pool", pool())
+	HOW("late", late())
 	HOW("timer", timer(tick, load))
 	HOW("crowd", timer(crowd, slow_load))
 	HOW("fork", child(1); loads(100, 4))
