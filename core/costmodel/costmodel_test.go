@@ -151,7 +151,7 @@ func TestPageWalksAreNoted(t *testing.T) {
 		{nil, "The page walks of this run are unknown, because its profile does not contain stack distances of pages."},
 		{pages(4), ""},
 		{pages(n), "about 66,560 page walks. If each of them takes 40 cycles and they do not overlap, the run takes 2680.0 % longer"}, // 66,560 × 40 / 99,343
-		{pages(n), "pages of 2MiB avoid 99.8 % of them."},
+		{pages(n), "pages of 2 MiB avoid 99.8 % of them."},
 	} {
 		p.Pages = c.pages
 		m, err := costmodel.New(p, "", nil)

@@ -138,7 +138,7 @@ func (m *Models) noteWalks(h hierarchy.Hierarchy, r *answers.Reply) {
 		hierarchy.FormatNumber(WalkCycles) + " cycles and they do not overlap, the run takes " + percent(share) + " longer"
 	h.PageBytes = max(h.PageBytes, 2<<20)
 	if large, err := asker.Translate(h); err == nil && len(large.Levels) > 0 && large.MemoryAccesses < walks {
-		text += "; pages of " + hierarchy.FormatSize(h.PageBytes) + " avoid " + percent(1-large.MemoryAccesses/walks) + " of them"
+		text += "; pages of " + report.Bytes(h.PageBytes).Human() + " avoid " + percent(1-large.MemoryAccesses/walks) + " of them"
 	}
 	r.Notes = append(r.Notes, text+".")
 }

@@ -20,7 +20,6 @@
     const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   }
-  const threads = ["level1", "level2", "level3", "memory", "side-a", "side-b"];
 
   class Matrix extends HTMLElement {
     static observedAttributes = ["chart"];
@@ -105,7 +104,7 @@
     cells(ctx) {
       if (this.data.map) { this.areas(ctx); return; }
       const { rows, columns, values, texts, letters } = this.data;
-      const low = rgb("heat-low"), high = rgb("heat-high"), palette = threads.map(rgb), ground = rgb("ground");
+      const low = rgb("heat-low"), high = rgb("heat-high"), palette = this.data.colors.map(rgb), ground = rgb("ground");
       ctx.textAlign = "center";
       ctx.textBaseline = "middle";
       rows.forEach((_, r) => columns.forEach((_, c) => {

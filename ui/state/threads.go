@@ -125,11 +125,11 @@ const nbsp = "\u00a0"
 // MostCores is the maximum number of cores in a chart. The tables list all cores.
 const MostCores = 16
 
-// coreColors lists the colors that, together with dashes, distinguish curves.
-var coreColors = []string{"level1", "level2", "level3", "memory", "side-a", "side-b"}
+// CoreColors lists the colors of cores and threads. In charts, dashes distinguish more curves.
+var CoreColors = []string{"level1", "level2", "level3", "memory", "side-a", "side-b"}
 
 func coreSeries(i int, label string, y []float64) Series {
-	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
+	return Series{Label: label, Color: CoreColors[i%len(CoreColors)], Shape: ShapeStep, Dash: i/len(CoreColors)%2 == 1 || i%2 == 1, Y: y}
 }
 
 // Overlaid returns one chart with the curves of all cores for one kind of stack. If the chart has

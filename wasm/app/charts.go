@@ -194,7 +194,7 @@ func setMatrix(m *state.Matrix) {
 		"id": m.ID, "title": m.Title, "summary": m.Summary, "rows": words(m.Rows), "columns": words(m.Columns),
 		"rowAxis": m.RowAxis, "columnAxis": m.ColumnAxis, "values": floats(m.Values), "texts": words(m.Texts),
 		"row": m.Row, "column": m.Column, "letters": words(m.Letters),
-		"map": m.Map, "zoom": m.Zoom, "names": words(m.Names), "part": jsSlice(4, func(i int) any { return m.Part[i] }),
+		"map": m.Map, "zoom": m.Zoom, "names": words(m.Names), "colors": words(state.CoreColors), "part": jsSlice(4, func(i int) any { return m.Part[i] }),
 	})
 }
 
