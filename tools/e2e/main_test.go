@@ -107,7 +107,6 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-domain-reliability", true),
 		chromedp.Flag("disable-extensions", true),
 		chromedp.Flag("disable-field-trial-config", true),
-		chromedp.Flag("disable-features", "MediaRouter,NetworkTimeServiceQuerying,OptimizationHints,Translate"),
 		chromedp.Flag("metrics-recording-only", true),
 		chromedp.Flag("no-pings", true),
 		chromedp.Flag("safebrowsing-disable-auto-update", true),

@@ -60,5 +60,8 @@ func Options(path string, more ...chromedp.ExecAllocatorOption) []chromedp.ExecA
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-dev-shm-usage", true),
+		// The popup of the address bar, which headless browsers do not show, is a page in a process of
+		// its own, which took 6 % of the processor's time.
+		chromedp.Flag("disable-features", "MediaRouter,NetworkTimeServiceQuerying,OptimizationHints,Translate,WebUIOmniboxPopup,WebUIOmniboxAimPopup"),
 	}, more...)
 }
