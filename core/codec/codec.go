@@ -11,10 +11,7 @@
 // makes a coder or decoder panic, or allocate more than a small multiple of the input's length.
 package codec
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "encoding/binary"
 
 // Coder encodes or decodes the fields of values. Encoding does not change the fields, so several
 // coders may encode the same value concurrently.
@@ -293,9 +290,6 @@ func members[T any](c *Coder, list *[]T, b bound, limit int, member func(*T)) {
 	from, to := c.codeLength(len(*list), b, limit)
 	for i := from; i < to && !c.Failed(); i++ {
 		if i == len(*list) {
-			if i == cap(*list) { // append would grow long lists by a quarter, and so copy them more often
-				*list = slices.Grow(*list, min(to-i, max(i, 16)))
-			}
 			*list = append(*list, *new(T))
 		}
 		member(&(*list)[i])

@@ -11,10 +11,10 @@
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const thin = "\u202f";
-  function count(x, digits = 3) {
+  function count(x) {
     let i = 0;
     while (x >= 999.5 && i < 4) { x /= 1000; i++; }
-    return Number(x.toPrecision(digits)) + (i ? thin + ["", "k", "M", "G", "T"][i] : "");
+    return Number(x.toPrecision(3)) + (i ? thin + ["", "k", "M", "G", "T"][i] : "");
   }
   const cyclesText = (x) => "≈ " + count(x); // an estimate
   const percent = (x) => (x && x < 0.00001 ? "< 0.001" : Number((x * 100).toPrecision(3))) + thin + "%";
@@ -158,9 +158,7 @@
       const from = data.first * data.window, least = data.references * em * 6 / this.width;
       const power = 10 ** Math.floor(Math.log10(least)), step = power * [1, 2, 5, 10].find((k) => k * power >= least);
       for (let at = Math.ceil(from / step) * step; at <= from + data.references; at += step) {
-        // Adjacent labels differ: they have all digits of a multiple of the step.
-        const digits = Math.max(3, Math.floor(Math.log10(at)) - Math.round(Math.log10(power)) + 1);
-        const x = this.left + this.width * (at - from) / data.references, text = count(at, digits), wide = ctx.measureText(text).width;
+        const x = this.left + this.width * (at - from) / data.references, text = count(at), wide = ctx.measureText(text).width;
         ctx.fillStyle = style("field");
         ctx.fillRect(Math.min(x, this.left + this.width - 1), top, 1, em * 0.3);
         ctx.fillStyle = style("second");

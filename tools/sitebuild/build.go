@@ -117,6 +117,7 @@ var notInlined = []string{
 	"github.com/stackglass/stackglass/core/papers/sma",
 	"github.com/stackglass/stackglass/core/analysis/footprint", "github.com/stackglass/stackglass/core/analysis/branches",
 	"github.com/stackglass/stackglass/core/analysis/regions", "github.com/stackglass/stackglass/core/analysis/counters",
+	"github.com/stackglass/stackglass/core/trace/lackey", "github.com/stackglass/stackglass/core/trace/lines",
 	"github.com/stackglass/stackglass/core/analysis", "github.com/stackglass/stackglass/core/trace",
 	"github.com/stackglass/stackglass/core/loops", "github.com/stackglass/stackglass/core/loops/sgl", "github.com/stackglass/stackglass/core/byfl",
 	"github.com/stackglass/stackglass/core/analysis/nests", "github.com/stackglass/stackglass/core/trace/csv",
