@@ -30,8 +30,9 @@ var programs = []program{
 	},
 	{
 		name: "SQLite 3.46.1", source: "github.com/mattn/go-sqlite3@v1.14.28", compiler: "clang -O2", input: "tables, an index, joins and sorting, in memory",
-		build: `$CC -w -O2 -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -I. -o $OUT sqlite3-binding.c $PROGRAMS/sqlite.c -lm`,
-		run:   `$OUT`,
+		build: `$CC -w -O2 -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -I. -DROWS='"3000"' -o $OUT sqlite3-binding.c \
+				$PROGRAMS/../../capture/testdata/blocks/database.c -lm`,
+		run: `$OUT`,
 	},
 	{
 		name: "Redis 7.0.15", source: "redis", compiler: "clang -O2", input: "a server, and a client that sends 30,000 commands one after the other; most of the time is the untraced client's",

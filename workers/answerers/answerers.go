@@ -128,7 +128,7 @@ func machine(s workers.Subject) (workers.Answerer, error) {
 				}
 			}
 		}
-		if list := sources.Of(string(q.Bytes)); list != nil {
+		if list := sources.ForPreset(string(q.Bytes)); list != nil {
 			t := report.Table{Key: "sources", Title: "Sources of the numbers of this hierarchy", Columns: report.Columns("source")}
 			for _, text := range list {
 				t.Add(report.TextOf(text))

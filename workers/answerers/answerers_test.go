@@ -102,7 +102,7 @@ func TestMachine(t *testing.T) {
 			t.Error("the page size is compared like a result")
 		}
 	}
-	if want := sources.Of("apple-m1"); len(r.Table("sources").Rows) != len(want) {
+	if want := sources.ForPreset("apple-m1"); len(r.Table("sources").Rows) != len(want) {
 		t.Errorf("sources = %v, want %q", r.Table("sources").Rows, want)
 	}
 	if walks := r.Table("page_walks").Rows; len(walks) != 3 || walks[0][1].Plain() != "40" || walks[1][1].Plain() != "10" {

@@ -13,9 +13,9 @@ import (
 //go:embed sources.txt
 var text string
 
-// Of returns the sources of the numbers of a preset, including which numbers are estimates. The
+// ForPreset returns the sources of the numbers of a preset, including which numbers are estimates. The
 // result is nil if there is no preset with this name.
-func Of(preset string) []string {
+func ForPreset(preset string) []string {
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		if name, rest, _ := strings.Cut(paragraph, "\n"); name == preset {
 			return strings.Split(rest, "\n")

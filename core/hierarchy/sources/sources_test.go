@@ -11,7 +11,7 @@ import (
 func TestSources(t *testing.T) {
 	listed := 0
 	for _, h := range hierarchy.Presets() {
-		list := Of(h.Name)
+		list := ForPreset(h.Name)
 		for _, source := range list {
 			if strings.TrimSpace(source) != source || len(source) < 10 {
 				t.Errorf("%s: source %q", h.Name, source)
@@ -25,7 +25,7 @@ func TestSources(t *testing.T) {
 	if lines := strings.Count(text, "\n"); lines != listed-1 {
 		t.Errorf("the file has %d lines, want %d: a paragraph for each preset", lines, listed-1)
 	}
-	if list := Of("none"); list != nil {
+	if list := ForPreset("none"); list != nil {
 		t.Errorf("the sources of an unknown preset = %q, want none", list)
 	}
 }

@@ -2,6 +2,10 @@
 // asks for what is wrong.
 #include <stdio.h>
 
+#ifndef ROWS
+#define ROWS "400"
+#endif
+
 typedef struct sqlite3 sqlite3;
 int sqlite3_open(const char *, sqlite3 **);
 int sqlite3_exec(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
@@ -19,7 +23,7 @@ int main(void)
 {
 	static const char *const statements[] = {
 		"create table t(id integer primary key, name text, n real)",
-		"with recursive c(i) as (select 1 union all select i + 1 from c where i < 400) insert into t select i, 'name' || (i * 37 % 101), i * 1.5 from c",
+		"with recursive c(i) as (select 1 union all select i + 1 from c where i < " ROWS ") insert into t select i, 'name' || (i * 37 % 101), i * 1.5 from c",
 		"create index byname on t(name, n)",
 		"select count(*), sum(n), max(name) from t where name like '%7%'",
 		"select a.name, count(*) from t a join t b on a.name = b.name and a.id < b.id group by a.name order by 2 desc, 1 limit 5",
