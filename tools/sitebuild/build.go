@@ -185,7 +185,10 @@ func (b *build) compile(file, folder string) error {
 	if err != nil {
 		return fmt.Errorf("changing the data of %s: %w", file, err)
 	}
-	if program, err = wasmcode.Straighten(program); err == nil {
+	if program, err = emptyUnused(program, names.Bytes()); err == nil {
+		program, err = wasmcode.Straighten(program)
+	}
+	if err == nil {
 		program, err = wasmcode.Shorten(program)
 	}
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package wasmcode changes the WebAssembly code of Go programs after linking. Straighten makes the
-// code faster, Shorten makes it shorter, and Fold makes it compress better.
+// Package wasmcode changes the WebAssembly code of Go programs after linking. Empty removes the code
+// of functions that are never called, Straighten makes the code faster, Shorten makes it shorter, and
+// Fold makes it compress better.
 package wasmcode
 
 import (
