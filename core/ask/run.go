@@ -19,10 +19,11 @@ import (
 // Run contains the data about which questions are asked. All fields of function type may be nil.
 type Run struct {
 	Name     string           // name of the run's file, as the user knows it
-	Profile  *profile.Profile // nil if field Module or Folded is set
+	Profile  *profile.Profile // nil if field Module, Folded or Measured is set
 	Digest   string           // the digest of Profile, in hexadecimal digits; "" if it is not known yet
 	Module   []byte           // the LLVM IR text of a program that was not run
 	Folded   *Folded          // a loop-compressed trace that was not expanded
+	Measured []byte           // the text of measurements of a run that was not traced
 	Warnings []string         // warnings that apply to all answers; [NewRun] adds warnings about the profile
 
 	// Readable demangles a function's name.

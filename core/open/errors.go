@@ -95,7 +95,7 @@ func advice(head []byte) string {
 		{"%PDF", "the file is a PDF document, not a trace"},
 		{"<!DOCTYPE", "the file is a web page, not a trace"},
 		{"<!doctype", "the file is a web page, not a trace"},
-		{"PERFILE", "the file is a perf recording, not a trace"},
+		{"PERFILE", "the file is a perf recording, not a trace; print its samples with perf script, and read them with stackglass measured"},
 	} {
 		if strings.HasPrefix(string(head), known.magic) {
 			return known.what

@@ -224,6 +224,8 @@ func (a *app) loadFor(r *readOptions, q ask.Question, name string) (*loadedFile,
 		return a.loadByfl(r, in)
 	case (verb == "blocks" || verb == "pipeline") && in.IsModule:
 		return r.loadModule(in)
+	case verb == "measured" && in.IsMeasured:
+		return r.loadMeasured(in)
 	case verb == "loops" && in.IsFolded && r.firstSet("kinds", "skip", "limit", "threads") == "":
 		return loadFolded(in)
 	}
@@ -233,7 +235,7 @@ func (a *app) loadFor(r *readOptions, q ask.Question, name string) (*loadedFile,
 // newRun returns the [ask.Run] that answers questions about l.
 func (l *loadedFile) newRun(r *readOptions) *ask.Run {
 	return &ask.Run{
-		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Warnings: slices.Clone(l.warnings), Readable: program.Readable, File: readFile,
+		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Measured: l.measured, Warnings: slices.Clone(l.warnings), Readable: program.Readable, File: readFile,
 		Analysed: l.Trace, Cores: r.cores, GoOn: func() bool { return r.cmd.Context().Err() == nil },
 	}
 }

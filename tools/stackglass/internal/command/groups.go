@@ -26,7 +26,7 @@ var verbGroups = []verbGroup{
 	{"Record", []string{"cc", "trace"}},
 	{"Analyse", []string{"diagnose", "analyze", "compare", "locality"}},
 	{"Caches", []string{"what-if", "simulate", "validate"}},
-	{"Code", []string{"sites", "data", "calls", "timeline", "loops", "blocks", "counters"}},
+	{"Code", []string{"sites", "data", "calls", "timeline", "loops", "blocks", "counters", "measured"}},
 	{"Threads", []string{"threads", "communication"}},
 	{"Predict", []string{"multicore", "pipeline", "scale"}},
 	{"Files", []string{"info", "convert", "export"}},

@@ -402,6 +402,7 @@ type loadedFile struct {
 	name     string
 	module   []byte      // the text of LLVM IR
 	folded   *ask.Folded // a loop-compressed trace that was not expanded
+	measured []byte      // the text of measurements
 	warnings []string
 }
 

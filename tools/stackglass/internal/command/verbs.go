@@ -232,6 +232,15 @@ func (r *readOptions) loadModule(in *pass.Input) (*loadedFile, error) {
 	return &loadedFile{Result: &pass.Result{}, name: in.Name, module: text}, err
 }
 
+// loadMeasured loads the output of perf or likwid.
+func (r *readOptions) loadMeasured(in *pass.Input) (*loadedFile, error) {
+	if err := r.refuseForResult(in.Name, "a file with measurements"); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(in)
+	return &loadedFile{Result: &pass.Result{}, name: in.Name, measured: text}, err
+}
+
 // chosenProcessor returns a built-in processor, or a processor from a description in a file.
 func chosenProcessor(name string) (*pipeline.Processor, error) {
 	p, err := program.Processor(&ask.Run{File: readFile}, ask.New(program.Pipeline).With("processor", name))

@@ -14,6 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/byfl"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/sgl"
+	"github.com/stackglass/stackglass/core/measured"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -25,12 +26,13 @@ const demoPrefix = "demo:"
 
 // Input is an opened trace or profile.
 type Input struct {
-	Name      string // the name that the user specified
-	Bytes     int64  // stored size, or 0 if unknown
-	IsProfile bool
-	IsByfl    bool // whether the input is a result of Byfl
-	IsFolded  bool // whether the input is a loop-compressed trace
-	IsModule  bool // whether the input is LLVM IR in text form
+	Name       string // the name that the user specified
+	Bytes      int64  // stored size, or 0 if unknown
+	IsProfile  bool
+	IsByfl     bool // whether the input is a result of Byfl
+	IsFolded   bool // whether the input is a loop-compressed trace
+	IsModule   bool // whether the input is LLVM IR in text form
+	IsMeasured bool // whether the input is the output of perf or likwid
 
 	content      *bufio.Reader
 	read         atomic.Int64 // number of stored bytes read
@@ -94,6 +96,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in.IsProfile, in.IsByfl = profile.IsProfile(head), byfl.IsByfl(head)
 	_, in.IsFolded = sgl.Recognise(head)
 	in.IsModule = isModule(name, head)
+	in.IsMeasured = in.beginsWithMeasurements()
 	return in, nil
 }
 
@@ -101,6 +104,15 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 func isModule(name string, head []byte) bool {
 	begins := []string{"; ModuleID =", "source_filen", "target datal", "target tripl"}
 	return slices.Contains(begins, string(head)) || strings.HasSuffix(name, ".ll")
+}
+
+// beginsWithMeasurements looks only at bytes that were already read, so it does not wait for a pipe.
+func (in *Input) beginsWithMeasurements() bool {
+	head, err := in.content.Peek(min(in.content.Buffered(), 16<<10))
+	if end := bytes.LastIndexByte(head, '\n'); end >= 0 {
+		head = head[:end]
+	}
+	return err == nil && measured.Recognise(head)
 }
 
 func isFolder(name string) bool {
@@ -251,7 +263,7 @@ func OpenRows(ctx context.Context, name string) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.IsProfile || in.IsByfl || in.IsModule {
+	if in.IsProfile || in.IsByfl || in.IsModule || in.IsMeasured {
 		in.Close()
 		return nil, ErrNotTrace
 	}

@@ -93,6 +93,9 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if in.IsByfl {
 		return nil, errors.New(in.Name + ": a result of Byfl contains counters but no references; print the counters with: stackglass counters " + in.Name)
 	}
+	if in.IsMeasured {
+		return nil, errors.New(in.Name + ": the file contains measurements, and not a trace; print them with: stackglass measured " + in.Name)
+	}
 	from, err := o.Checkpoints.load(in)
 	if err != nil {
 		return nil, err
