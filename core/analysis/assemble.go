@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"io"
+	"iter"
 	"slices"
 
 	"github.com/stackglass/stackglass/core/analysis/contract"
@@ -276,16 +277,60 @@ func (l *Layouts) Behind(moves Moves) []contract.Block {
 // The error is an [*AppendError] if a segment does not begin where the previous segment ends, or
 // the error of an analysis whose state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
-	first := segments[0]
-	if len(segments) == 1 {
-		return first, nil
-	}
+	return JoinSequence(spec, func(yield func(*profile.Profile, error) bool) {
+		for _, p := range segments {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	})
+}
+
+// JoinSequence is like JoinSegments, but requests the segments one after the other. While it appends
+// a segment, JoinSequence needs no other segment in memory. An error in the sequence ends the join.
+func JoinSequence(spec Spec, segments iter.Seq2[*profile.Profile, error]) (joined *profile.Profile, err error) {
 	spec = spec.WithDefaults()
-	if first.Segment != nil {
-		spec.Start = first.Segment.Start
+	var analyses []member
+	for next, err := range segments {
+		switch {
+		case err != nil:
+			return nil, err
+		case next.Segment == nil:
+			return nil, &AppendError{"only segments can be joined"}
+		case joined == nil:
+			analyses = spec.joinTable(next)
+			joined, err = restoreFirst(analyses, next)
+		default:
+			err = appendResults(joined, analyses, next)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	lone := !slices.ContainsFunc(segments, func(p *profile.Profile) bool { return p.Segment != nil && p.Segment.Sharing != nil })
-	return joinResults(spec.segmentTable(noProgram, lone), first, segments[1:]...)
+	for _, a := range analyses {
+		a.Result(joined, true)
+	}
+	return joined, nil
+}
+
+// joinTable creates the analyses that append segments to the given segment.
+func (s Spec) joinTable(first *profile.Profile) []member {
+	s.Start = first.Segment.Start
+	told := !s.Mergeable
+	s.Mergeable = true
+	lone := first.Segment.Sharing == nil && first.Totals.AllReferences() > 0
+	return s.tableFor(noProgram, segmentInfo{is: true, layoutKnown: told, joins: true, lone: lone})
+}
+
+// restoreFirst restores the analyses of the first segment. The result joined does not contain their
+// results yet.
+func restoreFirst(analyses []member, first *profile.Profile) (joined *profile.Profile, err error) {
+	for _, a := range analyses {
+		if err := a.Restore(first); err != nil {
+			return nil, err
+		}
+	}
+	return &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{Start: first.Segment.Start}, Sources: slices.Clone(first.Sources)}, nil
 }
 
 // Finish returns the profile of the run. Finish analyses the trace up to the first segment, and
@@ -371,39 +416,21 @@ func (e *AppendError) Error() string { return e.What }
 
 func noProgram() *trace.Program { return nil }
 
-// joinResults restores the analyses from the first segment and appends the following segments. All
-// analyses append a segment before any analysis appends the next segment, because some analyses use
-// the results that other analyses have for the same segment.
-func joinResults(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
-	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}, Sources: slices.Clone(first.Sources)}
-	if first.Segment != nil {
-		joined.Segment.Start = first.Segment.Start
+// appendResults appends a segment. All analyses append a segment before any analysis appends the next
+// segment, because some analyses use the results that other analyses have for the same segment.
+func appendResults(joined *profile.Profile, analyses []member, next *profile.Profile) error {
+	if next.Segment.Start != joined.Segment.Start+joined.Totals.AllReferences() {
+		return &AppendError{"a segment does not begin where the previous segment ends"}
 	}
 	for _, a := range analyses {
-		if err := a.Restore(first); err != nil {
-			return nil, err
+		if err := a.Append(next); err != nil {
+			return err
 		}
 	}
-	for _, next := range following {
-		if next.Segment == nil || first.Segment == nil {
-			return nil, &AppendError{"only segments can be joined"}
-		}
-		if next.Segment.Start != joined.Segment.Start+joined.Totals.AllReferences() {
-			return nil, &AppendError{"a segment does not begin where the previous segment ends"}
-		}
-		for _, a := range analyses {
-			if err := a.Append(next); err != nil {
-				return nil, err
-			}
-		}
-		joined.Totals = addTotals(joined.Totals, next.Totals)
-		joined.Sources = trace.JoinSources(joined.Sources, next.Sources)
-		joined.Input.Header.Join(next.Input.Header)
-	}
-	for _, a := range analyses {
-		a.Result(joined, true)
-	}
-	return joined, nil
+	joined.Totals = addTotals(joined.Totals, next.Totals)
+	joined.Sources = trace.JoinSources(joined.Sources, next.Sources)
+	joined.Input.Header.Join(next.Input.Header)
+	return nil
 }
 
 func addTotals(a, b profile.Totals) profile.Totals {

@@ -15,7 +15,19 @@ func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	spec = spec.WithDefaults()
 	spec.Start = segments[0].Segment.Start
 	analyses := slices.DeleteFunc(table(spec, noProgram), func(m member) bool { return m.tag == Communication })
-	return joinResults(analyses, segments[0], segments[1:]...)
+	joined, err := restoreFirst(analyses, segments[0])
+	for _, next := range segments[1:] {
+		if err == nil {
+			err = appendResults(joined, analyses, next)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range analyses {
+		a.Result(joined, true)
+	}
+	return joined, nil
 }
 
 // AsSegment removes the results that segments do not have from a profile.

@@ -278,6 +278,7 @@ type maker struct {
 type segmentInfo struct {
 	is          bool
 	layoutKnown bool // the layout of memory blocks at the beginning of the segment is known
+	joins       bool // the analyses append segments to this segment, and read no records
 	// the analyses assume that all references of the segment belong to one core; otherwise, the
 	// framework discards the result
 	lone bool

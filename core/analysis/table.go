@@ -101,7 +101,9 @@ func registrations() []registration {
 				if m.part.lone {
 					return nil
 				}
-				a := sharing.New(m.spec.sharing(), m.get(Locality).(*locality.Analysis))
+				o := m.spec.sharing()
+				o.OnlyJoins = m.part.joins
+				a := sharing.New(o, m.get(Locality).(*locality.Analysis))
 				if bySite, ok := m.get(Sites).(*sites.Analysis); ok && m.spec.Stacks == 0 {
 					a.FeedSites(m.spec.SiteLineBytes(), bySite)
 				}

@@ -144,8 +144,8 @@ func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	}
 }
 
-// setsOf creates the stacks of 2^a sets from lines in stack order. The result "listed" contains
-// the lines that fit into these stacks.
+// setsOf creates the stacks of 2^a sets from lines in stack order. The result "listed", which
+// overwrites lines, contains the lines that fit into these stacks.
 func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed []trace.Line, ok bool) {
 	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
@@ -164,6 +164,7 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 	sets.all(func(_ uint64, s *belowSet) {
 		s.entries, room = room[:0:s.room], room[s.room:]
 	})
+	listed = lines[:0]
 	for _, line := range lines {
 		s := sets.set(line & (1<<a - 1))
 		if s.putHoles(); len(s.entries) < listEntries {

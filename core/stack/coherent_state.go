@@ -200,8 +200,8 @@ func (m *Coherent) placeOnTop(line trace.Line) bool {
 }
 
 // fill creates the lists of 2^a sets from holes and from lines in stack order. The result
-// "listed" contains the lines that are in a list. If a line is in no list of 2^a sets, it is in
-// no list of fewer sets, either.
+// "listed", which overwrites lines, contains the lines that are in a list. If a line is in no list
+// of 2^a sets, it is in no list of fewer sets, either.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := nonemptySets(a, lines, holes)
 	at := func(set uint64) int {
@@ -211,35 +211,42 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 		i, _ := slices.BinarySearch(sets, set)
 		return i
 	}
-	lists, masks := make([][]uint32, len(sets)), make([]uint64, len(sets))
+	lengths, masks := make([]uint8, len(sets)), make([]uint64, len(sets))
 	for _, h := range holes {
 		masks[at(h.set)] = h.mask
 	}
+	put := func(i int, id uint32) {
+		p, set := m.ways.page(a, sets[i])
+		p.put(set, int(lengths[i]), id)
+		lengths[i]++
+	}
 	putHoles := func(i int) {
-		for masks[i]>>len(lists[i])&1 != 0 {
-			lists[i] = append(lists[i], holeID)
+		for masks[i]>>lengths[i]&1 != 0 {
+			put(i, holeID)
 		}
 	}
+	listed = lines[:0]
 	for _, line := range lines {
 		i, id := at(line&(1<<a-1)), m.near.exact.table.find(line).moved
-		if putHoles(i); len(lists[i]) == 0 && !m.ways.onTop(m.ways.after[a], line, id) {
+		if putHoles(i); lengths[i] == 0 && !m.ways.onTop(m.ways.after[a], line, id) {
 			return nil, false
 		}
-		if len(lists[i]) < listEntries {
-			lists[i] = append(lists[i], id)
+		if lengths[i] < listEntries {
+			put(i, id)
 			listed = append(listed, line)
 		} else {
 			m.ways.absent[id] = uint8(a)
 		}
 	}
 	for i, mask := range masks {
-		if putHoles(i); mask>>len(lists[i]) != 0 {
+		if mask == 0 {
+			continue
+		}
+		if putHoles(i); mask>>lengths[i] != 0 {
 			return nil, false // there is a gap above a hole
 		}
-		if lists[i] != nil {
-			p, at := m.ways.page(a, sets[i])
-			p.fill(at, lists[i], uint8(bits.OnesCount64(mask>>1)))
-		}
+		p, set := m.ways.page(a, sets[i])
+		p.sets[set].holes = uint8(bits.OnesCount64(mask >> 1))
 	}
 	return listed, true
 }
@@ -249,7 +256,8 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 // nonemptySets simply returns all sets. Otherwise the result is short, which saves time, because
 // many states contain few lines.
 func nonemptySets(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
-	if len(lines)+len(holes) >= 1<<a {
+	sets = make([]uint64, 0, min(1<<a, len(lines)+len(holes)))
+	if cap(sets) == 1<<a {
 		for set := range uint64(1) << a {
 			sets = append(sets, set)
 		}
@@ -265,13 +273,16 @@ func nonemptySets(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	return slices.Compact(sets)
 }
 
-// fill creates the list of an empty set. The parameter "holes" is the number of holes below
-// the topmost entry.
-func (p *wayPage) fill(set int, list []uint32, holes uint8) {
-	for i := len(list) - 1; i > 0; i-- {
-		p.push(set, list[i])
+// put stores an entry below the n entries of a set, onto which no entry has been pushed.
+func (p *wayPage) put(set, n int, entry uint32) {
+	if n == 0 {
+		p.sets[set].first = entry
+		return
 	}
-	p.sets[set].first, p.sets[set].holes = list[0], holes
+	if p.rings == nil || n > int(p.mask)+1 {
+		p.lengthen()
+	}
+	p.ring(set)[n-1] = entry
 }
 
 const maxLines = 1 << 61 // greater than every line number

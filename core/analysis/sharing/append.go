@@ -164,7 +164,7 @@ func (s *lineSize) singleCorePart(l *profile.Locality, touches []profile.FirstTo
 	all := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}
 	p := &sizePart{notes: singleCoreNotes(touches, stores)}
 	p.cores = []corePart{{&profile.Core{Private: all, Coherent: profile.CoherentCounts{StackCounts: all}}, lines, stack.CoherentState(lines)}}
-	p.lines.reset()
+	p.lines.reset(len(stores))
 	for _, store := range stores {
 		p.lines.entry(store.line).last = 1
 	}
@@ -186,7 +186,7 @@ func (s *lineSize) singleCorePart(l *profile.Locality, touches []profile.FirstTo
 // in the same order.
 func (p *sizePart) beginsWith(touches []profile.FirstTouch) bool {
 	var seen directory
-	seen.reset()
+	seen.reset(len(touches))
 	for _, n := range p.notes {
 		if n.op() != touched {
 			continue

@@ -10,7 +10,8 @@ import (
 type core struct {
 	sets           stack.SetNumbers
 	private        *stack.Sets
-	coherent       *stack.Coherent
+	coherent       *stack.Coherent // nil: no accesses follow, and the field encoded contains the stack
+	encoded        []byte
 	privateSets    table
 	coherentSets   table
 	foreignSets    table
@@ -46,10 +47,16 @@ type stackOperation struct {
 	line   trace.Line
 }
 
-func newCore(sets stack.SetNumbers, stacks Stacks, noting bool) *core {
-	c := &core{sets: sets, private: stack.NewSets(sets), coherent: stack.NewCoherent(sets), noting: noting, alone: stacks.has(Private)}
+func newCore(sets stack.SetNumbers, o *Options) *core {
+	c := &core{sets: sets, private: stack.NewSets(sets), noting: o.Mergeable, alone: o.Stacks.has(Private)}
 	c.omit(locality.Omitted(sets))
-	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, markedModel{c.private}
+	c.privateSets.model, c.foreignSets.model = c.private, markedModel{c.private}
+	if o.OnlyJoins {
+		c.encoded = stack.CoherentState(nil)
+	} else {
+		c.coherent = stack.NewCoherent(sets)
+		c.coherentSets.model = c.coherent
+	}
 	return c
 }
 
@@ -65,7 +72,31 @@ func (c *core) initialise(before *profile.StackCounts, lines []trace.Line) {
 	c.privateSets.before.Add(&before.Sets)
 	c.coherentSets.before.Add(&before.Sets)
 	locality.PushAll(lines, c.private.Push)
+	if c.coherent == nil {
+		c.encoded = stack.CoherentState(lines)
+		return
+	}
 	locality.PushAll(lines, c.pushCoherent)
+}
+
+// coherentState returns the encoded coherent stack.
+func (c *core) coherentState() []byte {
+	if c.coherent == nil {
+		return c.encoded
+	}
+	return c.coherent.State()
+}
+
+// setCoherent replaces the coherent stack by an encoded stack.
+func (c *core) setCoherent(state []byte) error {
+	if c.coherent == nil {
+		c.encoded = state
+		return nil
+	}
+	c.coherentSets.close()
+	c.coherent = stack.NewCoherent(c.sets)
+	c.coherentSets.model = c.coherent
+	return c.coherent.Restore(state)
 }
 
 // pushCoherent pushes lines onto the coherent stack, without counting depths. The lines must not be

@@ -14,6 +14,7 @@ type directory struct {
 	parts  []tablePart
 	recent [recentLines]found
 	lines  int
+	first  int // number of slots of a part when its first line is added
 
 	// a value that depends on the prefetched entries, so that the compiler does not remove the
 	// reads
@@ -46,7 +47,10 @@ const (
 	recentLines = 1 << recentBits
 )
 
-func (d *directory) reset() { *d = directory{parts: make([]tablePart, 1<<partBits)} }
+// reset empties the directory. The parameter lines is the expected number of lines, or 0.
+func (d *directory) reset(lines int) {
+	*d = directory{parts: make([]tablePart, 1<<partBits), first: max(firstSlots, lines>>partBits*25/16)}
+}
 
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
@@ -88,7 +92,7 @@ func (d *directory) find(line trace.Line) *entry {
 	h := hash(line)
 	p := &d.parts[h>>(64-partBits)]
 	if p.used >= p.limit {
-		p.grow()
+		p.grow(d.first)
 		d.recent = [recentLines]found{} // growing moves entries
 	}
 	slots := p.slots
@@ -129,8 +133,8 @@ func (d *directory) lookUp(line trace.Line) *entry {
 	}
 }
 
-func (p *tablePart) grow() {
-	n := max(firstSlots, 2*len(p.slots))
+func (p *tablePart) grow(least int) {
+	n := max(least, 2*len(p.slots))
 	if len(p.slots) >= slowGrowth {
 		n = len(p.slots) + len(p.slots)/4
 	}

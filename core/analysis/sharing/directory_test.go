@@ -13,7 +13,7 @@ import (
 func TestDirectoryEqualsMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d directory
-		d.reset()
+		d.reset(int(rapid.Uint16().Draw(t, "expected")))
 		want := map[trace.Line]uint64{}
 		step := rapid.Uint64().Draw(t, "step")>>8 | 1
 		again := rapid.Uint64Range(2, 100).Draw(t, "again")

@@ -43,7 +43,7 @@ func newDomain(sets stack.SetNumbers, threads []uint32) *domain {
 	d := &domain{threads: threads, sets: stack.NewSets(sets)}
 	d.table.model, d.foreignTable.model = d.sets, markedModel{d.sets}
 	d.table.omitted, d.foreignTable.omitted = locality.Omitted(sets), locality.Omitted(sets)
-	d.directory.reset()
+	d.directory.reset(0)
 	return d
 }
 

@@ -59,7 +59,7 @@ func (s *lineSize) join(p *sizePart, coreNumbers []uint8) error {
 	p.renumber(coreNumbers, len(s.cores))
 	j := &segmentJoin{sizePart: p, kept: make([]bool, len(p.notes)), near: make([]uint32, len(p.notes))}
 	j.depths, j.lostAt = make([]uint32, len(p.notes)), make([]uint32, len(p.notes))
-	j.touchedBy.reset()
+	j.touchedBy.reset(p.lines.lines)
 	j.work, j.first = make([]work, len(s.cores)), make([]firsts, len(p.domains))
 	s.joint = j
 	s.add(p)
@@ -220,7 +220,7 @@ func (c *core) joinCoherent(j *segmentJoin, number int) error {
 	if len(steps) == 0 {
 		return nil
 	}
-	below, err := stack.NewBelow(c.sets, c.coherent.State())
+	below, err := stack.NewBelow(c.sets, c.coherentState())
 	if err != nil {
 		return err
 	}
@@ -244,11 +244,8 @@ func (c *core) joinCoherent(j *segmentJoin, number int) error {
 	if state, err = below.Join(state); err != nil {
 		return err
 	}
-	c.coherentSets.close()
 	c.coherentSets.before.Add(&profile.SetTable{Depths: *below.Depths()})
-	c.coherent = stack.NewCoherent(c.sets)
-	c.coherentSets.model = c.coherent
-	return c.coherent.Restore(state)
+	return c.setCoherent(state)
 }
 
 // resolveTouch counts a first touch of a segment. resolveTouch returns the depth of the line and,

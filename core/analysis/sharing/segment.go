@@ -150,16 +150,20 @@ func (g *segment) dropFilled() {
 func (n note) dependsOnEarlier() bool { return n.op() != again || n.filled() != everywhere }
 
 func codeNotes(c *codec.Coder, notes *[]note) {
+	// codec.Slice would allocate the list several times, because the list grows while it is read.
+	if n := c.Length(len(*notes), 2); c.Reads() {
+		*notes = make([]note, n)
+	}
 	last := trace.Line(0)
-	codec.Slice(c, notes, 2, func(n *note) {
-		c.Near(&n.line, &last)
-		codec.Below(c, &n.what, (everywhere+1)<<8)
-	})
+	for i := range *notes {
+		c.Near(&(*notes)[i].line, &last)
+		codec.Below(c, &(*notes)[i].what, (everywhere+1)<<8)
+	}
 }
 
 // notes reads notes and derives the states of their lines.
 func (r *loader) notes(cores int) (notes []note, lines directory) {
-	lines.reset()
+	lines.reset(0)
 	codeNotes(r.Coder, &notes)
 	for _, n := range notes {
 		if !r.failUnless(n.line < 1<<61 && int(n.core()) < cores) {
@@ -192,7 +196,7 @@ func codeStores(c *codec.Coder, stores *[]store) {
 // stores reads the stores of a core that has the given number of first touches.
 func (r *loader) stores(touches uint64) (stores []store) {
 	var lines directory
-	lines.reset()
+	lines.reset(0)
 	codeStores(r.Coder, &stores)
 	last := uint64(0)
 	for _, s := range stores {

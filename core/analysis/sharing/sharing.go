@@ -46,7 +46,10 @@ type Options struct {
 	// whose cores share a cache.
 	Cores, Domains [][]uint32
 	Mergeable      bool // record the data that Append needs
-	Stacks         Stacks
+	// OnlyJoins means that the analysis appends segments to a restored segment, and reads no records.
+	// The coherent stacks then remain encoded.
+	OnlyJoins bool
+	Stacks    Stacks
 	// HasCore reports whether the coherent stack of a core is counted; nil: all stacks are counted.
 	// Only a run whose Stacks is Coherent, and that is not Mergeable, may set HasCore.
 	HasCore func(core uint8) bool
@@ -88,7 +91,7 @@ func New(o Options, pass *locality.Analysis) *Analysis {
 		s := &lineSize{analysis: a, bytes: n}
 		if o.Mergeable {
 			s.segment = new(segment)
-			s.segment.lines.reset()
+			s.segment.lines.reset(0)
 		}
 		pass.Feed(n, s)
 		a.sizes = append(a.sizes, s)
@@ -248,7 +251,7 @@ type lineSize struct {
 
 // begin creates stacks for the cores. All accesses so far belong to the first core.
 func (s *lineSize) begin() {
-	s.reset()
+	s.reset(0)
 	l, lines := s.analysis.pass.At(s.bytes)
 	h, cold := l.Histogram(trace.AllKinds)
 	before := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}
@@ -271,9 +274,9 @@ func (s *lineSize) begin() {
 	}
 }
 
-func (s *lineSize) reset() {
+func (s *lineSize) reset(lines int) {
 	s.all = domain{}
-	s.all.directory.reset()
+	s.all.directory.reset(lines)
 	for i := range s.analysis.options.Domains {
 		s.domains = append(s.domains, newDomain(s.analysis.pass.SetNumbers, s.analysis.options.Domains[i]))
 	}
@@ -283,7 +286,7 @@ func (s *lineSize) reset() {
 func (s *lineSize) addCores(n int) {
 	for len(s.cores) < n {
 		number := len(s.cores)
-		s.cores = append(s.cores, newCore(s.analysis.pass.SetNumbers, s.analysis.options.Stacks, s.segment != nil))
+		s.cores = append(s.cores, newCore(s.analysis.pass.SetNumbers, &s.analysis.options))
 		s.all.join(uint8(number))
 		for _, d := range s.domains {
 			if s.analysis.cores.IsIn(uint8(number), d.threads) {

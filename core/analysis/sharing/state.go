@@ -84,7 +84,7 @@ func (m *madeCore) code(c *codec.Coder, groups int) {
 
 func (s *lineSize) state(w *codec.Coder) {
 	for _, c := range s.cores {
-		private, coherent := c.private.Stack(), c.coherent.State()
+		private, coherent := c.private.Stack(), c.coherentState()
 		w.Stack(&private)
 		w.Bytes(&coherent)
 	}
@@ -288,12 +288,13 @@ func (c *Grouping) coresIn(number int, domains [][]uint32) (members uint64) {
 // continueFrom makes a line size continue from a saved state, and reports whether the state is
 // consistent.
 func (s *lineSize) continueFrom(p *sizePart) bool {
-	s.reset()
+	s.reset(len(p.domains[0].stack))
 	s.addCores(len(p.cores))
 	for n, c := range s.cores {
 		c.load(p.cores[n].Core)
 		locality.PushAll(p.cores[n].private, c.private.Push)
-		if c.coherent.Restore(p.cores[n].coherent) != nil || c.private.Lines() != len(p.cores[n].private) || c.coherent.Lines() != len(p.cores[n].private) {
+		lines := len(p.cores[n].private)
+		if c.setCoherent(p.cores[n].coherent) != nil || c.private.Lines() != lines || c.coherent != nil && c.coherent.Lines() != lines {
 			return false
 		}
 	}

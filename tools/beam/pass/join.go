@@ -78,26 +78,30 @@ func joinTo(ctx context.Context, o *Options, list []Segment) (first Segment, who
 	if err != nil {
 		return first, nil, err
 	}
-	begun := time.Now()
-	var profiles []*profile.Profile
-	for i := range list {
-		p, err := list[i].profile(ctx)
-		if err != nil {
-			return first, nil, err
+	begun, decoding, unreadable := time.Now(), time.Duration(0), error(nil)
+	whole, err = analysis.JoinSequence(spec, func(yield func(*profile.Profile, error) bool) {
+		for i := range list { // only one decoded segment at a time is in memory
+			from := time.Now()
+			var p *profile.Profile
+			p, unreadable = list[i].profile(ctx)
+			list[i].Profile = nil
+			decoding += time.Since(from)
+			if !yield(p, unreadable) {
+				return
+			}
 		}
-		list[i].Profile = nil
-		profiles = append(profiles, p)
-	}
-	decoded := time.Now()
-	unpacking.Update(ctx, decoded.Sub(begun).Milliseconds())
-	whole, err = analysis.JoinSegments(spec, profiles...)
+	})
 	if errors.Is(err, branches.ErrManyPaths) {
 		return Segment{Trace: first.Trace, Identity: first.Identity, Number: first.Number, Alone: err.Error()}, nil, nil
+	}
+	if unreadable != nil {
+		return first, nil, unreadable // names the trace
 	}
 	if err != nil {
 		return first, nil, fmt.Errorf("%s: %w", first.Trace, err)
 	}
 	joins.Inc(ctx, int64(len(list)-1))
-	joining.Update(ctx, time.Since(decoded).Milliseconds())
+	unpacking.Update(ctx, decoding.Milliseconds())
+	joining.Update(ctx, (time.Since(begun) - decoding).Milliseconds())
 	return first, whole, nil
 }
