@@ -1,22 +1,17 @@
 // Flame graphs. Go passes a tree of calls, which this script draws into the element
 // <sg-flame flame="id">. The width of a frame is proportional to its weight. The frames that it
-// calls are below it; its callers are above it. The pointer and the keys are handled here; Go is
+// calls are below it; its callers are above it. An overview of the whole graph and an axis are at
+// the top; they stay in view while the graph is scrolled. The pointer and the keys are handled here; Go is
 // told which frame to zoom to, and returns the text of the box beside the pointer. The script is
 // loaded when the first flame graph is shown.
 "use strict";
 (function () {
   const flames = new Map(); // the latest data from Go, by id
   let onZoom = null, onAbout = null, onWords = null;
-  const hues = [250, 60, 155, 330, 25, 200, 100, 290]; // by colour number, which starts at 1
   const high = 21, least = 0.4; // height and minimum width of a frame, in pixels
+  const thin = "\u202f";
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
-
-  function hash(text) {
-    let h = 2166136261;
-    for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
-    return ((h ^ (h >>> 13)) >>> 0) % 1000 / 999;
-  }
 
   class Flame extends HTMLElement {
     static observedAttributes = ["flame"];
@@ -49,6 +44,7 @@
       this.box.addEventListener("click", (e) => {
         const i = this.frame(e);
         if (i >= 0) this.pick(i);
+        else this.pan(e);
       });
       this.box.addEventListener("keydown", (e) => this.key(e));
       this.box.addEventListener("focus", () => this.paint());
@@ -65,8 +61,6 @@
         this.at = this.over = -1;
         this.hide();
         this.deepest = Math.max(0, ...data.depths);
-        this.tints = data.names.map((name) => hash(name));
-        this.alone = new Set(data.colors.filter(Boolean)).size < 2; // colours by file would be all the same; 0: no file
       }
       const all = data.weights.reduce((sum, w, i) => data.parents[i] < 0 ? sum + w : sum, 0), same = this.all === all;
       this.all = all;
@@ -94,17 +88,19 @@
       step();
     }
 
-    // row is the number of rows between the upper border and a frame.
+    // row is the number of rows between the axis and a frame.
     row(i) { return this.data.up ? this.deepest - this.data.depths[i] : this.data.depths[i]; }
 
     draw() {
       const data = this.data, width = this.tall.clientWidth;
       if (!data || !width) return;
-      const rows = this.deepest + 1;
-      this.tall.style.height = rows * high + 1 + "px";
-      const height = Math.min(this.box.clientHeight, rows * high + 1), ratio = devicePixelRatio || 1;
-      const own = getComputedStyle(this);
-      this.font = parseFloat(own.fontSize) * 0.8 + "px " + own.fontFamily;
+      const rows = this.deepest + 1, own = getComputedStyle(this), em = parseFloat(own.fontSize);
+      this.small = Math.min(rows * 4 + 2, 30); // height of the overview
+      this.head = this.small + Math.round(em * 1.2);
+      const all = this.head + rows * high + 1;
+      this.tall.style.height = all + "px";
+      const height = Math.min(this.box.clientHeight, all), ratio = devicePixelRatio || 1;
+      this.font = em * 0.8 + "px " + own.fontFamily;
       this.width = width;
       this.height = height;
       if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
@@ -117,9 +113,9 @@
       this.paint();
     }
 
-    // place returns the left border and the width of a frame.
-    place(i) {
-      const [low, top] = this.range, scale = this.width / (top - low || 1);
+    // place returns the left border and the width of a frame in a part of the graph.
+    place(i, [low, top] = this.range) {
+      const scale = this.width / (top - low || 1);
       const x = (this.data.starts[i] - low) * scale, end = x + this.data.weights[i] * scale;
       return [Math.max(x, 0), Math.min(end, this.width) - Math.max(x, 0)];
     }
@@ -127,22 +123,22 @@
     paint() {
       const data = this.data;
       if (!data || !this.width || !this.range) return;
-      const ctx = this.canvas.getContext("2d"), ratio = devicePixelRatio || 1, top = this.box.scrollTop;
-      const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-      const colors = { ground: style("ground"), ink: style("ink"), second: style("second"), grid: style("grid"), accent: style("accent") };
+      const ctx = this.canvas.getContext("2d"), ratio = devicePixelRatio || 1;
+      const light = +style("base-light"), chroma = +style("base-chroma");
+      const colors = { ground: style("ground"), ink: style("ink"), second: style("second"), grid: style("grid"), field: style("field"), accent: style("accent") };
       ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
       ctx.clearRect(0, 0, this.width, this.height);
       ctx.font = this.font;
       ctx.textBaseline = "middle";
       const ellipsis = this.letters(ctx, "…");
       for (let i = 0; i < data.names.length; i++) {
-        const y = this.row(i) * high - top;
-        if (y + high < 0 || y > this.height) continue;
+        const y = this.y(i);
+        if (y + high < this.head || y > this.height) continue;
         const [x, wide] = this.place(i);
         if (wide < least) continue;
         const gone = data.matches.length && !data.matches[i], above = data.zoom >= 0 && this.isAbove(i);
         ctx.globalAlpha = above ? 0.55 : 1;
-        ctx.fillStyle = gone ? colors.grid : this.color(i, dark, i === this.over);
+        ctx.fillStyle = gone ? colors.grid : this.color(i, light, chroma);
         ctx.fillRect(x, y, wide > 2 ? wide - 1 : wide, high - 1);
         ctx.globalAlpha = 1;
         if (data.matches.length && data.matches[i]) {
@@ -154,18 +150,70 @@
         const text = this.fit(ctx, data.names[i], wide - 9, ellipsis);
         if (text) ctx.fillText(text, x + 4, y + high / 2);
       }
-      this.ring(ctx, this.over, colors.second, 1, top);
-      if (document.activeElement === this.box) this.ring(ctx, this.at, colors.ink, 2, top);
+      this.ring(ctx, this.over, colors.second, 1);
+      if (document.activeElement === this.box) this.ring(ctx, this.at, colors.ink, 2);
+      this.drawHead(ctx, light, chroma, colors);
       this.canvas.setAttribute("data-ready", "");
     }
 
-    ring(ctx, i, color, wide, top) {
+    // y returns the upper border of a frame on the canvas.
+    y(i) { return this.head + this.row(i) * high - this.box.scrollTop; }
+
+    // drawHead draws the overview, in which the part in view is framed, and the axis. The axis starts
+    // at 0 at the left border, so that the share of a frame can be read from its width.
+    drawHead(ctx, light, chroma, colors) {
+      const { width, small, head, data, all } = this, [low, top] = this.range;
+      ctx.fillStyle = colors.ground;
+      ctx.fillRect(0, 0, width, head);
+      const row = (small - 2) / (this.deepest + 1);
+      for (let i = 0; i < data.names.length; i++) {
+        const [x, wide] = this.place(i, [0, all]);
+        if (wide < least) continue;
+        ctx.fillStyle = this.color(i, light, chroma);
+        ctx.fillRect(x, 1 + this.row(i) * row, wide, row);
+      }
+      const from = width * low / (all || 1), to = width * top / (all || 1);
+      ctx.globalAlpha = 0.65;
+      ctx.fillStyle = colors.ground;
+      ctx.fillRect(0, 0, from, small);
+      ctx.fillRect(to, 0, width - to, small);
+      ctx.globalAlpha = 1;
+      ctx.strokeStyle = top - low < all ? colors.accent : colors.field;
+      ctx.lineWidth = 1;
+      ctx.strokeRect(from + 0.5, 0.5, Math.max(to - from - 1, 2), small - 1);
+
+      const span = (top - low) / (data.total || 1), em = parseFloat(this.font), smallest = span * em * 7 / width;
+      const power = 10 ** Math.floor(Math.log10(smallest)), step = power * ([1, 2, 5].find((k) => k * power >= smallest) || 10);
+      for (let k = 0; span > 0 && k * step <= span * 1.0001; k++) {
+        const x = width * k * step / span, text = Number((k * step * 100).toPrecision(3)) + thin + "%", wide = this.letters(ctx, text);
+        ctx.fillStyle = colors.field;
+        ctx.fillRect(Math.min(x, width - 1), small, 1, head - small);
+        ctx.fillStyle = colors.second;
+        ctx.fillText(text, x + 3 + wide > width ? x - wide - 3 : x + 3, (small + head) / 2);
+      }
+    }
+
+    // pan zooms to a frame below the pointer in the overview, in the row of the zoomed frame or in a
+    // row nearer to the root.
+    pan(e) {
+      const data = this.data, box = this.canvas.getBoundingClientRect(), x = e.clientX - box.left;
+      if (!data || e.clientY - box.top > this.small) return;
+      const depth = data.zoom < 0 ? 0 : data.depths[data.zoom];
+      let best = -1;
+      for (let i = 0; i < data.names.length; i++) {
+        const [left, wide] = this.place(i, [0, this.all]);
+        if (data.depths[i] <= depth && x >= left && x < left + wide && (best < 0 || data.depths[i] > data.depths[best])) best = i;
+      }
+      if (best >= 0 && best !== data.zoom) this.pick(best);
+    }
+
+    ring(ctx, i, color, wide) {
       if (i < 0) return;
       const [x, w] = this.place(i);
       if (w < least) return;
       ctx.strokeStyle = color;
       ctx.lineWidth = wide;
-      ctx.strokeRect(x + wide / 2, this.row(i) * high - top + wide / 2, Math.max(w - 1 - wide, 1), high - 1 - wide);
+      ctx.strokeRect(x + wide / 2, this.y(i) + wide / 2, Math.max(w - 1 - wide, 1), high - 1 - wide);
     }
 
     // isAbove reports whether a frame is a caller of the zoomed frame.
@@ -175,11 +223,10 @@
       return false;
     }
 
-    color(i, dark, over) {
-      const tint = this.tints[i], color = this.data.colors[i];
-      const light = (dark ? 0.4 : 0.86) + (tint - 0.5) * 0.07 + (over ? (dark ? 0.07 : -0.05) : 0);
-      if (!color) return `oklch(${light} 0.01 250)`;
-      return `oklch(${light} ${dark ? 0.065 : 0.07} ${this.alone ? tint * 360 : hues[(color - 1) % hues.length] + (tint * 7 % 1 - 0.5) * 34})`;
+    // color returns the colour of a frame in a theme with the given lightness and chroma.
+    color(i, light, chroma) {
+      const [hue, lighter, strength] = this.data.tints.subarray(i * 3), over = i === this.over ? Math.sign(0.5 - light) * 0.06 : 0;
+      return `oklch(${light + lighter + over} ${chroma * strength} ${hue})`;
     }
 
     letters(ctx, text) { return ctx.measureText(text).width; }
@@ -200,7 +247,7 @@
     frame(e) {
       if (!this.data || !this.range) return -1;
       const box = this.canvas.getBoundingClientRect(), x = e.clientX - box.left;
-      const row = Math.floor((e.clientY - box.top + this.box.scrollTop) / high);
+      const y = e.clientY - box.top - this.head, row = y < 0 ? -1 : Math.floor((y + this.box.scrollTop) / high);
       for (let i = 0; i < this.data.names.length; i++) {
         if (this.row(i) !== row) continue;
         const [left, wide] = this.place(i);
@@ -256,7 +303,7 @@
       if (i < 0) return;
       const y = this.row(i) * high;
       if (y < this.box.scrollTop) this.box.scrollTop = y - high;
-      else if (y + high > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = y + 2 * high - this.box.clientHeight;
+      else if (y + high + this.head > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = y + 2 * high + this.head - this.box.clientHeight;
     }
 
     pick(i) {
@@ -305,7 +352,7 @@
       document.getElementById("live").textContent = onWords(data.id, to);
       const [x] = this.place(to), box = this.canvas.getBoundingClientRect();
       this.tell(to);
-      this.beside(box.left + x, box.top + (this.row(to) + 1) * high - this.box.scrollTop);
+      this.beside(box.left + x, box.top + this.y(to) + high);
     }
   }
 

@@ -274,6 +274,7 @@
         if (!i && this.folded.length) text = (folds ? this.folded[number] ? "▸" : "▾" : "\u2003") + "\u00a0" + text;
         const td = tr.children[i], kind = data.columns[i].kind;
         td.className = kind;
+        if (!i && row.tint) ["hue", "light", "chroma"].forEach((name, k) => td.style.setProperty("--" + name, row.tint[k]));
         const share = row.shares && row.shares[i] >= 0 ? row.shares[i] : "";
         td.style.setProperty("--share", share);
         td.classList.toggle("share", share !== "");
@@ -282,7 +283,9 @@
         if (td.textContent === text + (after && "   " + after) && (td.title === title || kind === "code")) return;
         if (kind === "code" && data.language) colour(td, text, data.language, row.mark === "comment", after);
         else [td.textContent, td.title] = [text, title];
-        if (!i && folds) td.replaceChildren(Object.assign(document.createElement("span"), { className: "fold", textContent: text.slice(0, 1) }), text.slice(1));
+        if (i || !this.folded.length) return;
+        const span = (className, textContent) => Object.assign(document.createElement("span"), { className, textContent });
+        td.replaceChildren(folds ? span("fold", text.slice(0, 1)) : text.slice(0, 1), row.tint ? span("square", text.slice(1)) : text.slice(1));
       });
     }
 

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"hash/fnv"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -338,9 +340,10 @@ type Flame struct {
 	Names              []string
 	Parents, Depths    []int
 	Starts, Weights    []float64
-	Colors             []int  // indices of colours, counted from 1; 0: none
-	Matches            []bool // nil: no search
-	Zoom               int    // row whose frame fills the width of the graph; -1: all roots
+	Total              float64   // the count of the whole run, which is 100 % on the axis
+	Tints              []float64 // for each row, the numbers of its [Tint]
+	Matches            []bool    // nil: no search
+	Zoom               int       // row whose frame fills the width of the graph; -1: all roots
 	About              func(row int) (where string, lines [][]string)
 	Words              func(row int) string // the text about a row for screen readers
 }
@@ -350,7 +353,7 @@ type Flame struct {
 func (t *CallTree) Flame(search string, zoom int) *Flame {
 	f := &Flame{
 		ID: t.ID, Title: t.Title + ", width: " + t.calls.Label, Summary: t.calls.Summary(""), Event: upper(t.calls.Label), Up: t.Up && len(t.calls.Trees) > 1,
-		Names: t.Names, Parents: t.Parents, Depths: t.Depths, Weights: t.Weights, Zoom: zoom, About: t.about, Words: t.Sentence,
+		Names: t.Names, Parents: t.Parents, Depths: t.Depths, Weights: t.Weights, Total: t.calls.Total, Zoom: zoom, About: t.about, Words: t.Sentence,
 	}
 	f.Matches, _, _ = t.matches(search)
 	// for each parent (at the parent's index + 1): the end of the latest frame with this parent
@@ -358,9 +361,34 @@ func (t *CallTree) Flame(search string, zoom int) *Flame {
 	for i, parent := range t.Parents {
 		start := ends[parent+1]
 		ends[parent+1], ends[i+1] = start+t.Weights[i], start
-		f.Starts, f.Colors = append(f.Starts, start), append(f.Colors, t.calls.colors[cellText(t.table, i, "file")])
+		f.Starts, f.Tints = append(f.Starts, start), append(f.Tints, t.tint(i)...)
 	}
 	return f
+}
+
+// hues are the hues of source files, in degrees.
+var hues = []float64{250, 60, 155, 330, 25, 200, 100, 290}
+
+// Tint is the colour of a function. It consists of the hue in degrees, the difference from the
+// theme's lightness, and a factor for the theme's chroma.
+type Tint = []float64
+
+// tint returns the colour of a row's function. Functions of one source file have similar hues. If
+// the program has only one source file, the hue depends on the name. Functions without a source file
+// are grey.
+func (t *CallTree) tint(row int) Tint {
+	h := fnv.New32a()
+	h.Write([]byte(t.Names[row]))
+	n := h.Sum32()
+	part, hue, chroma := float64((n^n>>13)%1000)/999, 250., .15
+	if color := t.calls.colors[cellText(t.table, row, "file")]; color > 0 {
+		hue, chroma = part*360, 1
+		if len(t.calls.colors) > 1 {
+			_, of := math.Modf(part * 7)
+			hue = hues[(color-1)%len(hues)] + (of-.5)*34
+		}
+	}
+	return Tint{hue, (part - .5) * .07, chroma}
 }
 
 // Grid returns the tree as a table. Rows with at least a tenth of the run's count are unfolded.
@@ -394,7 +422,7 @@ func (t *CallTree) Grid(selected int) *Grid {
 			return []report.Value{cell(t.table, i, key)}
 		}
 	}
-	g := &Grid{Table: table, ID: "calls-" + t.ID, Order: t.Title + c.Event, Selected: selected}
+	g := &Grid{Table: table, ID: "calls-" + t.ID, Order: t.Title + c.Event, Selected: selected, Tint: t.tint}
 	for i, depth := range t.Depths {
 		g.Depths, g.Folded = append(g.Depths, depth+1), append(g.Folded, t.Weights[i] < c.Total/10 || t.Up && len(c.Trees) == 1)
 	}

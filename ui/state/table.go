@@ -326,6 +326,9 @@ type Grid struct {
 	// bar. For code, the value is the intensity of the background. Shares is nil if no row has
 	// bars.
 	Shares func(i int) []float64
+	// Tint returns the colour of the square in a row's first cell. Tint is nil if the table has no
+	// squares.
+	Tint func(i int) Tint
 	// Titles returns the tooltips of a row's cells, by column. Titles is nil if every tooltip would
 	// equal the text of its cell.
 	Titles func(i int) []string

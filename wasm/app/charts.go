@@ -87,6 +87,9 @@ func (b *browser) rows(id string, first, count int) any {
 			shares := g.Shares(at)
 			row["shares"] = jsSlice(len(shares), func(c int) any { return shares[c] })
 		}
+		if g.Tint != nil {
+			row["tint"] = floats(g.Tint(at))
+		}
 		if g.After != nil {
 			row["after"] = g.After(at)
 		}
@@ -260,8 +263,8 @@ func setFlame(f *state.Flame) {
 	numbers := func(of []int) []any { return jsSlice(len(of), func(i int) any { return of[i] }) }
 	script("Flames").Call("set", map[string]any{
 		"id": f.ID, "title": f.Title, "summary": f.Summary, "event": f.Event, "up": f.Up, "names": words(f.Names),
-		"parents": numbers(f.Parents), "depths": numbers(f.Depths), "starts": floats(f.Starts), "weights": floats(f.Weights),
-		"colors": numbers(f.Colors), "matches": jsSlice(len(f.Matches), func(i int) any { return f.Matches[i] }), "zoom": f.Zoom,
+		"parents": numbers(f.Parents), "depths": numbers(f.Depths), "starts": floats(f.Starts), "weights": floats(f.Weights), "total": f.Total,
+		"tints": floats(f.Tints), "matches": jsSlice(len(f.Matches), func(i int) any { return f.Matches[i] }), "zoom": f.Zoom,
 	})
 }
 
