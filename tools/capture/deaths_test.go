@@ -208,6 +208,8 @@ func TestInvalidSettings(t *testing.T) {
 		{"STACKGLASS_MAX_BYTES=99999999T", "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G"},
 		{"STACKGLASS_MAX_BYTES=99999999999999999999", "a number of bytes, with K, M, G or T for powers of 1024, for example 1.5G"},
 		{"STACKGLASS_START=of", "on or off"},
+		{"STACKGLASS_AFTER=1K", "a number of references, for example 1000000"},
+		{"STACKGLASS_FOR=99999999999999999999", "a number of references, for example 1000000"},
 		{"STACKGLASS_ORDER=slice", "exact or sliced"},
 		{"STACKGLASS_FORK=1", "off or file"},
 	} {

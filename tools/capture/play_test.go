@@ -382,3 +382,75 @@ func TestExactOrderWithLocks(t *testing.T) {
 		t.Errorf("threads %+v, started by %v; want 5 threads, all started by the first thread", got.header.Program.Threads, started)
 	}
 }
+
+// part is the naive reference for STACKGLASS_AFTER and STACKGLASS_FOR: it returns the rows of the
+// steps before which the thread made at least "after" references, and fewer than after + count.
+func part(whole *traceContent, after, count uint64) *trace.Batch {
+	before, kept := map[uint32]uint64{}, map[uint32]bool{}
+	rows := trace.NewBatch(0)
+	rows.Resize(0)
+	rows.NeedLike(whole.Batch)
+	for i, kind := range whole.Kind {
+		thread := whole.Thread[i]
+		if !kind.IsReference() && (kind == trace.BlockEntry || kind == trace.ThreadStart || kind == trace.ThreadEnd) {
+			n := before[thread]
+			kept[thread] = n >= after && (count == 0 || n < after+count)
+		}
+		if kept[thread] {
+			rows.AppendRows(whole.Batch, i, i+1)
+		}
+		if kind.IsReference() {
+			before[thread]++
+		}
+	}
+	return rows
+}
+
+// TestPart checks that a part of a run is recorded exactly: the part equals the same rows of the
+// whole trace.
+func TestPart(t *testing.T) {
+	for _, c := range []struct {
+		program string
+		args    []string
+		parts   [][2]uint64
+	}{
+		{"random.c", []string{"7", "200000"}, [][2]uint64{{1, 0}, {0, 1}, {0, 5}, {1000, 1}, {12345, 54321}, {300000, 0}, {0, 1 << 40}, {1 << 40, 7}, {1<<64 - 1, 1<<64 - 1}}},
+		{"counting.c", nil, [][2]uint64{{1, 0}, {150000, 0}, {5, 20000}, {199999, 7}, {0, 3}}},
+	} {
+		program := buildPlay(t, c.program)
+		whole := runProgram(t, nil, program, c.args...).readTrace(t, everything)
+		for _, p := range c.parts {
+			env := []string{"STACKGLASS_AFTER=" + strconv.FormatUint(p[0], 10), "STACKGLASS_FOR=" + strconv.FormatUint(p[1], 10)}
+			got, want := runProgram(t, env, program, c.args...).readTrace(t, everything), part(whole, p[0], p[1])
+			if got.ending.Lost != 0 || got.ending.How != "exit" {
+				t.Errorf("%s %v: the trace ends with %+v", c.program, env, got.ending)
+			}
+			for _, thread := range []uint32{1, 2, 3, 4} {
+				sameRows(t, c.program+" "+strings.Join(env, " "), rowsOf(got.Batch, thread), rowsOf(want, thread))
+			}
+		}
+	}
+}
+
+// rowsOf returns the rows of a thread as texts. In the program counting.c, the numbers of threads
+// depend on the order in which they start, and so does the upper half of their addresses.
+func rowsOf(b *trace.Batch, thread uint32) (rows []string) {
+	for i, kind := range b.Kind {
+		if trace.At(b.Thread, i) == thread && kind != trace.ThreadStart {
+			rows = append(rows, kind.String()+" "+strconv.FormatUint(b.Addr[i]&(1<<32-1), 16)+" "+strconv.Itoa(int(b.Bytes[i]))+" "+strconv.FormatUint(trace.At(b.Arg, i), 16))
+		}
+	}
+	return rows
+}
+
+func sameRows(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d rows, want %d", what, len(got), len(want))
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Fatalf("%s: row %d is %s, want %s", what, i, got[i], want[i])
+		}
+	}
+}

@@ -188,11 +188,18 @@ func findCompiler() string {
 	return ""
 }
 
+// Extent limits what is recorded.
+type Extent struct {
+	MostBytes uint64 // maximum size of the recording; 0: no limit
+	After     uint64 // number of references that are left out at the beginning of each thread
+	For       uint64 // number of references of each thread that are then recorded; 0: all
+}
+
 // Command returns the command that runs a program, with the given name as argument 0, and records
-// the run to a file. The parameter mostBytes limits the size of the file (0: no limit). The program
-// has the environment of this process.
-func Command(emulator, plugin, recording string, mostBytes uint64, name, program string, args []string) *exec.Cmd {
-	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(mostBytes, 10)}
+// the run to a file. The program has the environment of this process.
+func Command(emulator, plugin, recording string, e Extent, name, program string, args []string) *exec.Cmd {
+	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(e.MostBytes, 10),
+		"STACKGLASS_TRACE_AFTER=" + strconv.FormatUint(e.After, 10), "STACKGLASS_TRACE_FOR=" + strconv.FormatUint(e.For, 10)}
 	line := []string{"-plugin", plugin, "-0", name}
 	env := os.Environ()
 	for _, setting := range ours {

@@ -111,12 +111,12 @@ func TestCommand(t *testing.T) {
 	t.Setenv("LD_PRELOAD", "")
 	os.Unsetenv("LD_PRELOAD")
 	t.Setenv("STACKGLASS_TRACE", "mine")
-	cmd := Command("/bin/qemu", "/p.so", "/t.sgt", 7, "./prog", "/prog", []string{"-x", "y"})
-	want := "/bin/qemu -plugin /p.so -0 ./prog -U LD_PRELOAD -E STACKGLASS_TRACE=mine -U STACKGLASS_TRACE_BYTES -- /prog -x y"
+	cmd := Command("/bin/qemu", "/p.so", "/t.sgt", Extent{7, 8, 9}, "./prog", "/prog", []string{"-x", "y"})
+	want := "/bin/qemu -plugin /p.so -0 ./prog -U LD_PRELOAD -E STACKGLASS_TRACE=mine -U STACKGLASS_TRACE_BYTES -U STACKGLASS_TRACE_AFTER -U STACKGLASS_TRACE_FOR -- /prog -x y"
 	if got := strings.Join(cmd.Args, " "); got != want {
 		t.Errorf("got  %s,\nwant %s", got, want)
 	}
-	for _, setting := range []string{"LD_PRELOAD=/p.so", "STACKGLASS_TRACE=/t.sgt", "STACKGLASS_TRACE_BYTES=7"} {
+	for _, setting := range []string{"LD_PRELOAD=/p.so", "STACKGLASS_TRACE=/t.sgt", "STACKGLASS_TRACE_BYTES=7", "STACKGLASS_TRACE_AFTER=8", "STACKGLASS_TRACE_FOR=9"} {
 		if !slices.Contains(cmd.Env, setting) {
 			t.Errorf("the environment lacks %s", setting)
 		}

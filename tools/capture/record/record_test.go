@@ -19,6 +19,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
+	"github.com/stackglass/stackglass/tools/capture/qemu"
 )
 
 // needPrograms skips the test unless the given programs are installed.
@@ -66,6 +67,13 @@ func recordProgram(t *testing.T, tracer, stdin, program string, args ...string) 
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
 		t.Errorf("the temporary files %v were not deleted", left)
 	}
+	read := readRecorded(t, path)
+	read.Result, read.stdout, read.stderr = r, stdout.String(), stderr.String()
+	return read
+}
+
+func readRecorded(t *testing.T, path string) *recordedTrace {
+	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +85,7 @@ func recordProgram(t *testing.T, tracer, stdin, program string, args ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &recordedTrace{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
+	return &recordedTrace{Batch: b, Program: reader.Header().Program, ending: reader.Ending()}
 }
 
 // functionOf returns the name of a record's function, or "" if the name is unknown.
@@ -500,9 +508,38 @@ func TestGoProgram(t *testing.T) {
 func TestRecordingLimit(t *testing.T) {
 	needPrograms(t, "qemu-x86_64")
 	path := filepath.Join(t.TempDir(), "out.sgt")
-	r, err := Run(context.Background(), buildProgram(t, "threads"), nil, Options{Output: path, Tracer: QEMU, MostBytes: 1000})
+	r, err := Run(context.Background(), buildProgram(t, "threads"), nil, Options{Output: path, Tracer: QEMU, Extent: qemu.Extent{MostBytes: 1000}})
 	if err != nil || r.Status != 0 || r.End.How != "limit" {
 		t.Errorf("status %d, ending %q, error %v; want the ending limit", r.Status, r.End.How, err)
+	}
+}
+
+// TestPart checks that a part of a run equals the same references of the whole run.
+func TestPart(t *testing.T) {
+	for _, tracer := range []string{QEMU, Valgrind} {
+		program := buildProgram(t, "sum", "-static")
+		described := func(r *recordedTrace) (all []string) {
+			for i, kind := range r.Kind {
+				if kind.IsReference() && kind != trace.Fetch {
+					all = append(all, kind.String()+" "+strconv.Itoa(int(r.Bytes[i]))+" "+strconv.FormatUint(trace.At(r.PC, i), 16))
+				}
+			}
+			return all
+		}
+		whole := described(recordProgram(t, tracer, "", program))
+		for _, extent := range []qemu.Extent{{After: 1}, {For: 3}, {After: 2000, For: 3000}, {After: uint64(len(whole)) - 5, For: 1 << 63}} {
+			path := filepath.Join(t.TempDir(), "out.sgt")
+			if _, err := Run(context.Background(), program, nil, Options{Output: path, Tracer: tracer, Stdout: io.Discard, Extent: extent}); err != nil {
+				t.Fatal(err)
+			}
+			got, want := described(readRecorded(t, path)), whole[extent.After:]
+			if extent.For > 0 {
+				want = want[:min(extent.For, uint64(len(want)))]
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, %+v: %d references, want %d, or other references", tracer, extent, len(got), len(want))
+			}
+		}
 	}
 }
 

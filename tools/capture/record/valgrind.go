@@ -12,6 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lackey"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/tools/capture/arrange"
+	"github.com/stackglass/stackglass/tools/capture/qemu"
 )
 
 // underValgrind converts lackey's output while the program runs.
@@ -25,10 +26,18 @@ func underValgrind(p program, out *os.File, o Options) (Result, error) {
 	options := []string{"--tool=lackey", "--trace-mem=yes", "--trace-sched=yes", "--log-fd=" + strconv.Itoa(descriptor), "--", p.path}
 	cmd := exec.Command("valgrind", append(options, p.args...)...)
 	cmd.ExtraFiles = []*os.File{printed}
-	c := conversion{text: text, out: bufio.NewWriterSize(out, 1<<20), facts: append(p.captureFacts(),
+	c := conversion{extent: o.Extent, text: text, out: bufio.NewWriterSize(out, 1<<20), facts: append(p.captureFacts(),
 		trace.Fact{Name: "tool", Value: "valgrind --tool=lackey"},
 		trace.Fact{Name: "included", Value: "the program's own code and all libraries, starting with the loader"},
 		trace.Fact{Name: "left out", Value: "references by the kernel and by child processes; names of the accessed data"})}
+	for _, fact := range []struct {
+		name string
+		n    uint64
+	}{{"left out before reference, in each thread", o.After}, {"recorded references, in each thread", o.For}} {
+		if fact.n > 0 {
+			c.facts = append(c.facts, trace.Fact{Name: fact.name, Value: strconv.FormatUint(fact.n, 10)})
+		}
+	}
 	status, how, err := runCommand(cmd, o, func() error {
 		printed.Close() // only Valgrind keeps the pipe open, so the text ends when Valgrind ends
 		return c.read()
@@ -45,10 +54,12 @@ type conversion struct {
 	to      *sgt.Importer
 	summary arrange.Summary
 	threads map[uint32]bool
+	extent  qemu.Extent
+	before  map[uint32]uint64 // number of references of each thread so far
 }
 
 func (c *conversion) read() error {
-	c.to, c.threads = sgt.NewImporter(c.out, c.facts), map[uint32]bool{}
+	c.to, c.threads, c.before = sgt.NewImporter(c.out, c.facts), map[uint32]bool{}, map[uint32]uint64{}
 	r, b := lackey.NewReader("valgrind", c.text), trace.NewBatch(0)
 	for {
 		err := r.Next(b)
@@ -60,6 +71,7 @@ func (c *conversion) read() error {
 		case err != nil:
 			return err
 		}
+		c.restrict(b)
 		c.count(b)
 		if err := c.to.Write(b, r.Header()); err != nil {
 			// Drain the pipe, so that the program does not block.
@@ -67,6 +79,28 @@ func (c *conversion) read() error {
 			return errors.Join(err, drained)
 		}
 	}
+}
+
+// restrict removes the rows outside of the extent.
+func (c *conversion) restrict(b *trace.Batch) {
+	if c.extent.After == 0 && c.extent.For == 0 {
+		return
+	}
+	var kept []int32
+	thread := uint32(0)
+	for i, kind := range b.Kind {
+		if b.Thread != nil {
+			thread = b.Thread[i]
+		}
+		at := c.before[thread]
+		if kind != trace.Fetch {
+			c.before[thread]++
+		}
+		if at >= c.extent.After && (c.extent.For == 0 || at-c.extent.After < c.extent.For) {
+			kept = append(kept, int32(i))
+		}
+	}
+	b.Select(kept)
 }
 
 func (c *conversion) count(b *trace.Batch) {

@@ -70,6 +70,10 @@ struct sg_encoder {
 	bool ticketed;
 	bool begun;
 
+	struct sg_extent extent;
+	uint64_t earlier; // references of the steps before the chunk
+	bool before_extent; // the steps of the chunk are left out
+
 	struct unfinished {
 		const uint64_t *at;
 		uint32_t words;
@@ -516,14 +520,69 @@ static const uint64_t *other(struct sg_encoder *e, const uint64_t *at, const uin
 	return at;
 }
 
+static void reset(struct sg_encoder *e)
+{
+	e->earlier += e->references;
+	e->control = control_part(e);
+	e->value = value_part(e);
+	e->tickets = ticket_part(e);
+	e->before = e->previous = e->run = 0;
+	e->steps = e->references = e->ticket_steps = 0;
+	e->ticketed = e->begun = false;
+}
+
+// ---- the extent
+
+static uint64_t references_so_far(const struct sg_encoder *e) { return e->earlier + e->references; }
+
+static bool after_extent(const struct sg_encoder *e)
+{
+	const struct sg_extent *x = &e->extent;
+	return x->count > 0 && references_so_far(e) >= x->after && references_so_far(e) - x->after >= x->count;
+}
+
+// Drops the steps so far, which end where the extent begins. The next step has the same ticket.
+static bool enter_extent(struct sg_encoder *e)
+{
+	uint64_t ticket = e->ticket;
+	bool ticketed = e->ticketed;
+	reset(e);
+	e->before_extent = false;
+	e->begun = begin(e);
+	if (ticketed)
+		begin_ticket(e, ticket);
+	return e->begun;
+}
+
+// Returns the end of the words that can be encoded together: all words, or the end of the next step if
+// the extent may begin or end at one of the steps.
+static const uint64_t *encode_until(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
+{
+	uint64_t border = UINT64_MAX, most = (uint64_t)(end - at) * sg_file_most_references(e->file);
+	if (e->before_extent)
+		border = e->extent.after;
+	else if (e->extent.count > 0 && __builtin_add_overflow(e->extent.after, e->extent.count, &border))
+		border = UINT64_MAX;
+	if (border == UINT64_MAX || border - references_so_far(e) > most || !is_block(e, *at))
+		return end;
+	uint32_t words = 1 + ((const struct __sg_block *)(uintptr_t)*at)->values;
+	return end - at > words ? at + words : end;
+}
+
 void sg_encode(struct sg_encoder *e, const uint64_t *at, const uint64_t *end)
 {
 	if (!e->begun && !(e->begun = begin(e))) {
 		e->lost++;
 		return;
 	}
-	while ((at = encode_steps(e, at, end)) < end)
-		at = other(e, at, end);
+	while (at < end && !after_extent(e)) {
+		if (e->before_extent && references_so_far(e) >= e->extent.after && !enter_extent(e))
+			return;
+		const uint64_t *until = encode_until(e, at, end);
+		at = encode_steps(e, at, until);
+		if (at < until)
+			at = other(e, at, end);
+	}
 }
 
 void sg_encode_finished(struct sg_encoder *e)
@@ -564,16 +623,6 @@ void sg_encoder_clear(const struct sg_encoder *e, const uint64_t *from, const ui
 
 // ---- chunks
 
-static void reset(struct sg_encoder *e)
-{
-	e->control = control_part(e);
-	e->value = value_part(e);
-	e->tickets = ticket_part(e);
-	e->before = e->previous = e->run = 0;
-	e->steps = e->references = e->ticket_steps = 0;
-	e->ticketed = e->begun = false;
-}
-
 struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread)
 {
 	struct sg_encoder *e = sg_map(sizeof *e);
@@ -582,6 +631,8 @@ struct sg_encoder *sg_encoder_new(struct sg_file *f, uint32_t thread)
 	e->file = f;
 	e->thread = thread;
 	e->generation = sg_file_generation(f);
+	e->extent = *sg_file_extent(f);
+	e->before_extent = e->extent.after > 0;
 	e->payload = sg_map(payload_room);
 	e->packed = sg_map(packed_room());
 	if (!e->payload || !e->packed) {
@@ -612,7 +663,10 @@ static size_t payload_bytes(const struct sg_encoder *e)
 	return (size_t)(e->control - control_part(e)) + (size_t)(e->value - value_part(e)) + (size_t)(e->tickets - ticket_part(e));
 }
 
-bool sg_encoder_full(const struct sg_encoder *e) { return e->steps >= full_steps || payload_bytes(e) >= full_bytes; }
+bool sg_encoder_full(const struct sg_encoder *e)
+{
+	return e->steps >= full_steps || payload_bytes(e) >= full_bytes || (e->steps > 0 && after_extent(e));
+}
 
 // Moves the three parts to adjacent positions.
 static size_t join(struct sg_encoder *e, struct sg_chunk *c)
@@ -630,7 +684,7 @@ static size_t join(struct sg_encoder *e, struct sg_chunk *c)
 
 bool sg_encoder_flush(struct sg_encoder *e, uint64_t floor)
 {
-	if (e->steps == 0) {
+	if (e->steps == 0 || e->before_extent) {
 		reset(e);
 		return true;
 	}

@@ -23,6 +23,7 @@ struct sg_file {
 	dev_t device;
 	ino_t inode;
 	uint64_t bytes, max_bytes;
+	struct sg_extent extent;
 	uint64_t references;
 
 	struct sg_body chunks, tables; // the two lists of the index
@@ -34,7 +35,7 @@ struct sg_file {
 	struct sg_range *ranges;
 	uint32_t range_count, range_room;
 	uint64_t generation;
-	uint32_t blocks, words;
+	uint32_t blocks, words, most_references;
 
 	uint32_t crc[256];
 };
@@ -320,13 +321,25 @@ static void let_go(struct sg_file *f)
 	errno = error;
 }
 
-struct sg_file *sg_file_open(const char *path, uint64_t max_bytes, const struct sg_fact *facts, size_t count)
+static void put_number(struct sg_body *b, const char *name, uint64_t n)
+{
+	char digits[21], *first = digits + 20;
+	*first = 0;
+	do
+		*--first = (char)('0' + n % 10);
+	while (n /= 10);
+	sg_put_str(b, name);
+	sg_put_str(b, first);
+}
+
+struct sg_file *sg_file_open(const char *path, struct sg_extent extent, const struct sg_fact *facts, size_t count)
 {
 	struct sg_file *f = sg_map(sizeof *f);
 	if (!f)
 		return 0;
 	f->fd = -1;
-	f->max_bytes = max_bytes ? max_bytes : UINT64_MAX;
+	f->extent = extent;
+	f->max_bytes = extent.max_bytes ? extent.max_bytes : UINT64_MAX;
 	make_crc(f->crc);
 	if (!create(f, path)) {
 		let_go(f);
@@ -336,11 +349,15 @@ struct sg_file *sg_file_open(const char *path, uint64_t max_bytes, const struct 
 	sg_put_uv(&head, 1); // version
 	sg_put_uv(&head, 1); // the oldest version whose readers can read the file
 	sg_put_uv(&head, 8 * sizeof(void *));
-	sg_put_uv(&head, count);
+	sg_put_uv(&head, count + (extent.after > 0) + (extent.count > 0));
 	for (size_t i = 0; i < count; i++) {
 		sg_put_str(&head, facts[i].name);
 		sg_put_str(&head, facts[i].value);
 	}
+	if (extent.after > 0)
+		put_number(&head, "left out before reference, in each thread", extent.after);
+	if (extent.count > 0)
+		put_number(&head, "recorded references, in each thread", extent.count);
 	sg_file_frame(f, "SGT.", &head);
 	if (f->error) {
 		errno = f->error;
@@ -378,6 +395,8 @@ uint32_t sg_file_module(struct sg_file *f, struct __sg_block *block, uint32_t bl
 		block[i].number = f->blocks++;
 		block[i].first_value = f->words;
 		f->words += SG_RECORD + SG_PREDICTION * block[i].values;
+		if (block[i].references > f->most_references)
+			__atomic_store_n(&f->most_references, block[i].references, __ATOMIC_SEQ_CST);
 	}
 	note_range(f, (struct sg_range){(uintptr_t)block, (uintptr_t)(block + blocks), first, word, scale});
 	sg_release(&f->lock);
@@ -535,4 +554,8 @@ void sg_file_abandon(struct sg_file *f) { let_go(f); }
 
 int sg_file_error(const struct sg_file *f) { return f->error; }
 uint64_t sg_file_references(const struct sg_file *f) { return f->references; }
+
+const struct sg_extent *sg_file_extent(const struct sg_file *f) { return &f->extent; }
+
+uint32_t sg_file_most_references(const struct sg_file *f) { return __atomic_load_n(&f->most_references, __ATOMIC_SEQ_CST); }
 uint64_t sg_file_bytes(const struct sg_file *f) { return f->bytes; }

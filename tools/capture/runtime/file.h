@@ -2,7 +2,7 @@
 // index. It does not depend on how steps were recorded, so the runtime of compiled programs and the
 // plugin of an emulator share it.
 //
-//	struct sg_file *f = sg_file_open("out.sgt", 0, facts, 2);
+//	struct sg_file *f = sg_file_open("out.sgt", (struct sg_extent){0}, facts, 2);
 //	uint32_t first = sg_file_module(f, blocks, n, scales, tables, bytes);
 //	struct sg_encoder *e = sg_encoder_new(f, thread);    // encode.h, one a thread
 //	sg_encode(e, words, end); …
@@ -28,10 +28,17 @@ struct sg_fact {
 	const char *name, *value;
 };
 
-// Creates a file that begins with its SGT. frame. It grows to at most max_bytes; 0 means no limit.
+// What is recorded. In each thread, the steps before reference number "after" are left out. If count
+// is not 0, so are the steps that begin after count further references.
+struct sg_extent {
+	uint64_t max_bytes; // the file grows to at most this size; 0: no limit
+	uint64_t after, count;
+};
+
+// Creates a file that begins with its SGT. frame. Facts about the extent are added.
 // Returns 0 and sets errno if the file cannot be written: EWOULDBLOCK if another process is writing
 // it.
-SG_API struct sg_file *sg_file_open(const char *path, uint64_t max_bytes, const struct sg_fact *facts, size_t count);
+SG_API struct sg_file *sg_file_open(const char *path, struct sg_extent extent, const struct sg_fact *facts, size_t count);
 
 // Adds a module: its tables (the body of a MODL frame), its blocks, and the scale of each of their
 // values, in order. Sets number and first_value of each block, and returns the number of the first
@@ -82,6 +89,10 @@ SG_API void sg_file_abandon(struct sg_file *f);
 SG_API int sg_file_error(const struct sg_file *f);
 SG_API uint64_t sg_file_references(const struct sg_file *f);
 SG_API uint64_t sg_file_bytes(const struct sg_file *f);
+
+SG_API const struct sg_extent *sg_file_extent(const struct sg_file *f);
+// Returns the largest number of references of a block.
+SG_API uint32_t sg_file_most_references(const struct sg_file *f);
 
 // For encoders: the addresses of the blocks of a module, and the positions of their predictions.
 struct sg_range {

@@ -632,7 +632,7 @@ SG_API bool sg_open(const char *path)
 {
 	static struct sg_fact facts[sg_most_facts];
 	size_t count = sg_facts(facts, sg_run.settings.sliced);
-	sg_run.file = sg_file_open(path, sg_run.settings.max_bytes, facts, count);
+	sg_run.file = sg_file_open(path, sg_run.settings.extent, facts, count);
 	if (!sg_run.file)
 		return false;
 	for (size_t i = 0; i < modules.count; i++)

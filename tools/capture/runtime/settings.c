@@ -116,10 +116,25 @@ static uint64_t most_bytes(void)
 	return bytes;
 }
 
+// Reads a number of references; 0 if the variable is not set.
+static uint64_t number(const char *name)
+{
+	const char *set = secure_getenv(name);
+	uint64_t n = 0;
+	if (!set || !*set)
+		return 0;
+	for (const char *at = set; *at; at++)
+		if (!is_digit(*at) || __builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *at - '0', &n)) {
+			reject(name, set, "a number of references, for example 1000000");
+			return 0;
+		}
+	return n;
+}
+
 void sg_settings_read(struct sg_settings *s)
 {
 	name_output(s->out);
-	s->max_bytes = most_bytes();
+	s->extent = (struct sg_extent){most_bytes(), number("STACKGLASS_AFTER"), number("STACKGLASS_FOR")};
 	s->region = secure_getenv("STACKGLASS_REGION");
 	if (s->region && !*s->region)
 		s->region = 0;

@@ -6,11 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "file.h"
 #include "system.h"
 
 struct sg_settings {
 	char out[PATH_MAX];
-	uint64_t max_bytes; // 0: no limit
+	struct sg_extent extent;
 	const char *region; // record only in calipers with this tag; 0: everywhere
 	bool only_regions;
 	bool sliced;

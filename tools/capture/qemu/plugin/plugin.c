@@ -180,13 +180,20 @@ static void in_child(void)
 
 // ---- the beginning
 
+static uint64_t number(const char *name)
+{
+	const char *set = getenv(name);
+	return set ? strtoull(set, 0, 10) : 0;
+}
+
 static struct sg_file *open_trace(const char *target)
 {
 	const struct sg_fact facts[] = {{"tool", "stackglass trace"}, {"order", "exact"}, {"target", target}};
-	const char *path = getenv("STACKGLASS_TRACE"), *limit = getenv("STACKGLASS_TRACE_BYTES");
+	const struct sg_extent extent = {number("STACKGLASS_TRACE_BYTES"), number("STACKGLASS_TRACE_AFTER"), number("STACKGLASS_TRACE_FOR")};
+	const char *path = getenv("STACKGLASS_TRACE");
 	if (!path)
 		return 0;
-	return sg_file_open(path, limit ? strtoull(limit, 0, 10) : 0, facts, sizeof facts / sizeof *facts);
+	return sg_file_open(path, extent, facts, sizeof facts / sizeof *facts);
 }
 
 QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)

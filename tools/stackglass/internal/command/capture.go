@@ -94,6 +94,7 @@ func (a *app) trace() *cobra.Command {
 	var (
 		output, with, most string
 		quiet              bool
+		extent             qemu.Extent
 	)
 	cmd := &cobra.Command{
 		Use:   "trace [-o OUT.sgt] -- PROGRAM [ARGUMENT…]",
@@ -108,7 +109,7 @@ func (a *app) trace() *cobra.Command {
 			if with != "" && with != record.QEMU && with != record.Valgrind {
 				return usagef("--with ", strconv.Quote(with), ", want ", record.QEMU, " or ", record.Valgrind)
 			}
-			o := record.Options{Output: output, Tracer: with, Stdin: a.stdin, Stdout: a.unbuffered, Stderr: a.stderr}
+			o := record.Options{Output: output, Tracer: with, Stdin: a.stdin, Stdout: a.unbuffered, Stderr: a.stderr, Extent: extent}
 			if o.Output == "" {
 				o.Output = filepath.Base(args[0]) + ".sgt"
 			}
@@ -140,6 +141,8 @@ func (a *app) trace() *cobra.Command {
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE`")
 	cmd.Flags().StringVar(&with, "with", "", "run the program under this `TRACER`, qemu or valgrind (default: qemu if it is installed)")
 	cmd.Flags().StringVar(&most, "max-size", "", "end the trace at this `SIZE`, for example 2GiB; the program continues")
+	cmd.Flags().Uint64Var(&extent.After, "after", 0, "leave out the first `N` references of each thread")
+	cmd.Flags().Uint64Var(&extent.For, "for", 0, "then record `N` references of each thread (0: all)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not print a summary of the trace")
 	cmd.Flags().SetInterspersed(false)
 	return cmd
