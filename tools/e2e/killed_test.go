@@ -80,9 +80,8 @@ func TestWorkerKilledAtRandom(t *testing.T) {
 			p.inWorker(`self.close(); null`)
 			p.waitGone("[data-running]")
 		case 3:
-			ctx, cancel := context.WithTimeout(p.ctx, time.Second)
-			_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{}) // a crashed tab does not answer, so the time limit ends this call
-			cancel()
+			p.watch.allowFault(tabCrash)
+			_, _ = chromedp.Call(p.ctx, page.Crash, cdp.Empty{}) // returns when the watch has closed the tab
 			p = newTab(t, p.server)
 		}
 		p.openFirstScreen()
@@ -117,6 +116,37 @@ func TestWorkerKilledAtRandom(t *testing.T) {
 		t.Error("none of the killed runs left a checkpoint")
 	}
 	t.Logf("%d kills: %d left a checkpoint, %d happened after the end of the run", kills, interrupted, finished)
+}
+
+// TestLeaveWhileWorkerStarts checks that a worker that is starting ends when the user leaves the
+// page. Chromium suspends such a page, and a suspended worker that is granted a lock crashes the
+// tab.
+func TestLeaveWhileWorkerStarts(t *testing.T) {
+	p := openPage(t)
+	trace := absolute(t, filepath.Join(rootFolder, "site", "demos", "matmul-naive.sgt"))
+	callDevTools(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		window.Worker = class extends Worker {
+			constructor(...of) {
+				super(...of);
+				if (this.leave = window.leave && of[1].name === "answers") location.href = "docs/";
+			}
+			terminate() {
+				if (this.leave) localStorage.terminated = "yes";
+				super.terminate();
+			}
+		};`})
+	p.openFirstScreen()
+	eval[any](p, "window.leave = true")
+	p.dropFiles(trace)
+	p.waitTrue("the manual", `location.pathname.endsWith("/docs/") && document.readyState === "complete"`)
+	if !eval[bool](p, `"terminated" in localStorage`) {
+		t.Error("the page did not end the worker that answers questions")
+	}
+	p.openFirstScreen()
+	p.dropFiles(trace)
+	if got, want := p.waitFinished(), truthOf(t, trace).Digest; got != want {
+		t.Errorf("digest = %s, want the command's digest %s", got, want)
+	}
 }
 
 // TestBrowserKilled checks that an analysis resumes after the whole browser is killed (SIGKILL) and

@@ -121,7 +121,7 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	}
 	p := &tab{t: t, ctx: ctx, server: s}
 	var err error
-	if p.watch, err = watchPage(ctx, s); err != nil {
+	if p.watch, err = watchPage(ctx, s, closeTab); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

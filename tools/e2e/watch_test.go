@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -36,8 +37,12 @@ type watch struct {
 	attached sync.WaitGroup
 }
 
-// watchPage starts to watch the tab that belongs to the given context.
-func watchPage(ctx context.Context, s *server) (*watch, error) {
+// tabCrash is the fault of a tab whose process has crashed.
+const tabCrash = "the tab has crashed"
+
+// watchPage starts to watch the tab that belongs to the given context. If the tab crashes, watchPage
+// calls onCrash, because a crashed tab answers no call.
+func watchPage(ctx context.Context, s *server, onCrash func()) (*watch, error) {
 	within := []string{s.origin + "/", "blob:" + s.origin + "/", "data:"}
 	if s.origin == "file://" {
 		within = []string{s.origin + s.home, "blob:null/", "data:"} // only the page's own file may be requested
@@ -47,7 +52,13 @@ func watchPage(ctx context.Context, s *server) (*watch, error) {
 		workers: map[target.ID]context.Context{}, kinds: map[target.ID]string{},
 		sessions: map[target.SessionID]target.ID{}, ended: map[target.ID]bool{},
 	}
-	return w, chromedp.Listen(ctx, func(ev any) { w.event("page", ev) })
+	return w, chromedp.Listen(ctx, func(ev any) {
+		w.event("page", ev)
+		if _, ok := ev.(*inspector.EventTargetCrashed); ok {
+			w.fault("page", "crash", tabCrash)
+			go onCrash()
+		}
+	})
 }
 
 func (w *watch) event(who string, ev any) {
