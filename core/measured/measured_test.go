@@ -175,6 +175,23 @@ func TestReadsWhatPerfWrites(t *testing.T) {
 	}
 }
 
+// TestRepeatedRecords checks that records of SPE count once, although perf script prints a record of
+// a miss for several events.
+func TestRepeatedRecords(t *testing.T) {
+	once := read(t, "spe.script")
+	text, err := os.ReadFile("testdata/spe.script")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := new(Measurements)
+	if err := m.Add("t", append(bytes.ReplaceAll(text, []byte(" memory:"), []byte(" l1d-access:")), text...)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(m.Samples, once.Samples) {
+		t.Errorf("got %d samples, want %d", len(m.Samples), len(once.Samples))
+	}
+}
+
 func cell(t *testing.T, tables []report.Table, key string, row int, column string) float64 {
 	t.Helper()
 	for _, table := range tables {

@@ -2,6 +2,7 @@ package measured
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,11 +50,23 @@ func readSamples(name string, text []byte) ([]Sample, int, error) {
 	const how = "; record with \"perf mem record\" or \"perf c2c record\", and print with \"perf script\""
 	switch {
 	case len(r.samples) > 0:
-		return r.samples, r.skipped, nil
+		return onlyMemory(r.samples), r.skipped, nil
 	case r.skipped > 0:
 		return nil, 0, &Error{name + ": the samples of the event " + r.without + " contain no data source, so it is unknown which cache served them" + how}
 	}
 	return nil, 0, &Error{name + ": the file contains neither samples of perf script nor counts of perf stat -x, likwid-perfctr -O or CSV" + how}
+}
+
+// spe is the event of perf that contains each record of Arm's SPE once. Other events, such as
+// l1d-miss, repeat some of these records.
+const spe = "memory"
+
+func onlyMemory(samples []Sample) []Sample {
+	isMemory := func(s Sample) bool { return s.Event == spe }
+	if !slices.ContainsFunc(samples, isMemory) {
+		return samples
+	}
+	return slices.DeleteFunc(samples, func(s Sample) bool { return !isMemory(s) })
 }
 
 // hasSample reports whether a text contains a sample, with or without a data source.
