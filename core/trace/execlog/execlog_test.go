@@ -3,6 +3,8 @@ package execlog
 import (
 	"bytes"
 	"io"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -149,4 +151,44 @@ func FuzzExeclog(f *testing.F) {
 
 func BenchmarkRead(b *testing.B) {
 	tracetest.BenchmarkReader(b, NewReader, bytes.Repeat([]byte(small), 20000))
+}
+
+// TestRecording reads what QEMU wrote for testdata/loop.S, and compares it with the references that
+// the program makes. QEMU reports a load of 16 bytes as two loads.
+func TestRecording(t *testing.T) {
+	f, err := os.Open("testdata/loop.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := trace.ReadAll(NewReader("loop.log", f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const table, stack = 0x402000, 0x4000800838
+	var want []string
+	add := func(kind trace.Kind, addr trace.Addr) {
+		want = append(want, kind.String()+" "+strconv.FormatUint(addr, 16))
+	}
+	for x := trace.Addr(table); x < table+32; x += 8 {
+		add(trace.Load, x)
+		add(trace.Store, x)
+		add(trace.Load, x+1)
+		add(trace.Load, x)
+		add(trace.Load, x+8)
+		add(trace.Store, stack)
+		add(trace.Load, stack)
+	}
+	var got []string
+	fetches := 0
+	for i, kind := range b.Kind {
+		if kind == trace.Fetch {
+			fetches++
+		} else {
+			got = append(got, kind.String()+" "+strconv.FormatUint(b.Addr[i], 16))
+		}
+	}
+	if instructions := 2 + 4*7 + 3; fetches != instructions || !slices.Equal(got, want) {
+		t.Errorf("got %d instructions and the references %v, want %d and %v", fetches, got, instructions, want)
+	}
 }
