@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -292,10 +293,13 @@ func predictionTable(h hierarchy.Hierarchy, p hierarchy.ByCore, translation []re
 	return t
 }
 
-// hierarchyText returns a hierarchy's name, or lists its levels. It adds the page size and the
-// assignment of threads to cores if the two hierarchies differ in these.
+// hierarchyText returns the name of a hierarchy or of the preset that differs from it only in the page
+// size, or lists its levels. It adds the page size and the assignment of threads to cores if the
+// two hierarchies differ in these.
 func hierarchyText(h, other *hierarchy.Hierarchy) string {
-	text := h.Name
+	standard := *h
+	standard.PageBytes = 0
+	text := cmp.Or(h.Name, standard.PresetName())
 	if text == "" {
 		var levels []string
 		for _, c := range h.Levels {
@@ -304,7 +308,7 @@ func hierarchyText(h, other *hierarchy.Hierarchy) string {
 		text = strings.Join(levels, " ")
 	}
 	if h.PageSize() != other.PageSize() {
-		text += " with pages of " + hierarchy.FormatSize(h.PageSize())
+		text += " with pages of " + report.Bytes(h.PageSize()).Human()
 	}
 	switch {
 	case h.Threads == other.Threads:

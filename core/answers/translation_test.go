@@ -101,8 +101,14 @@ func TestAgainstPages(t *testing.T) {
 		}
 		translations[i], _ = Translation(asker, h[i])
 	}
+	preset := hierarchy.Presets()[0]
+	small := preset
+	preset.Name, preset.PageBytes = "", 2<<20
+	if got, want := hierarchyText(&preset, &small), small.Name+" with pages of 2 MiB"; got != want {
+		t.Errorf("a preset with another page size is called %q, want %q", got, want)
+	}
 	against := Against(h, predicted, translations, true)
-	if want := "A compared with B: L1=1KiB,full with pages of 4KiB and L1=1KiB,full with pages of 2MiB"; against.Title != want {
+	if want := "A compared with B: L1=1KiB,full with pages of 4 KiB and L1=1KiB,full with pages of 2 MiB"; against.Title != want {
 		t.Errorf("title = %q, want %q", against.Title, want)
 	}
 	var got []string
