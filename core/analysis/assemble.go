@@ -17,12 +17,12 @@ import (
 //     in any order.
 //  2. [JoinSegments] joins the results of neighbouring segments. The results can be joined in any
 //     grouping.
-//  3. [Plan.Finish] analyses the trace up to the first segment, and appends the joined results. The
-//     beginning of the trace belongs to no segment, because some decisions of the analyses depend
-//     on it.
+//  3. [Plan.Finish] analyses the trace up to the first segment, and appends the results one after the
+//     other. The beginning of the trace belongs to no segment, because some decisions of the
+//     analyses depend on it.
 //  4. Some analyses do not support segments. [Plan.InOrder] runs only these analyses over the whole
-//     trace, and returns the results that Finish needs. There are several such runs
-//     ([Plan.InOrderRuns]), and each of them can use another machine.
+//     trace. There are several such runs ([Plan.InOrderRuns]), and each of them can use another
+//     machine. [Plan.AddOrdered] adds their results to the result of Finish.
 //
 // If a run cannot be divided, the plan has no segments, and Finish analyses the whole trace.
 type Plan struct {
@@ -134,7 +134,7 @@ func (p *Plan) selectEvents(source trace.Source, threads int) (events trace.Kind
 // segmentSpec returns the spec without the analyses that do not support segments.
 func (p *Plan) segmentSpec() Spec { return p.spec.withoutAnalyses(p.inOrder) }
 
-// InOrderRuns returns the number of runs of InOrder whose results Finish needs. The number is 0 if all
+// InOrderRuns returns the number of runs of InOrder whose results AddOrdered needs. The number is 0 if all
 // analyses of the run support segments.
 func (p *Plan) InOrderRuns() int { return len(p.orderedRuns()) }
 
@@ -164,8 +164,14 @@ func (p *Plan) InOrder(number int, r trace.Reader, onProgress func(Progress) err
 	return run.Finish(profile.State{}), nil
 }
 
-// addOrdered adds the results of the runs in order to the profile of the segments.
-func (p *Plan) addOrdered(to *profile.Profile, ordered []*profile.Profile) error {
+// AddOrdered adds the results of all runs of InOrder to the result of Finish.
+func (p *Plan) AddOrdered(to *profile.Profile, ordered []*profile.Profile) error {
+	if len(ordered) != p.InOrderRuns() || slices.Contains(ordered, nil) {
+		return &AppendError{"a result of the analyses that must read the whole trace in order (Plan.InOrder) is missing"}
+	}
+	if len(ordered) == 0 {
+		return nil
+	}
 	var shares [][]byte
 	for i, of := range p.orderedRuns() {
 		switch from := ordered[i]; {
@@ -277,13 +283,18 @@ func (l *Layouts) Behind(moves Moves) []contract.Block {
 // The error is an [*AppendError] if a segment does not begin where the previous segment ends, or
 // the error of an analysis whose state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
-	return JoinSequence(spec, func(yield func(*profile.Profile, error) bool) {
-		for _, p := range segments {
+	return JoinSequence(spec, Sequence(segments...))
+}
+
+// Sequence returns the given profiles as a sequence without errors.
+func Sequence(list ...*profile.Profile) iter.Seq2[*profile.Profile, error] {
+	return func(yield func(*profile.Profile, error) bool) {
+		for _, p := range list {
 			if !yield(p, nil) {
 				return
 			}
 		}
-	})
+	}
 }
 
 // JoinSequence is like JoinSegments, but requests the segments one after the other. While it appends
@@ -333,19 +344,16 @@ func restoreFirst(analyses []member, first *profile.Profile) (joined *profile.Pr
 	return &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{Start: first.Segment.Start}, Sources: slices.Clone(first.Sources)}, nil
 }
 
-// Finish returns the profile of the run. Finish analyses the trace up to the first segment, and
-// then appends the parameter rest, which must be the joined result of all segments. The parameter r
-// must read the trace of the parameter source, and must be at the beginning of the trace. The
-// parameter ordered must contain the result of each run of InOrder. If the result in rest cannot be appended, Finish analyses the remaining references itself, and returns
-// joined = false. Finish calls onProgress between steps. If onProgress fails, Finish returns its
-// error. Any other error is a read error, an [*AppendError] if segments are missing, or
+// Finish returns the profile of the run, without the results of InOrder. Finish analyses the trace up
+// to the first segment, and then appends the given segments, which may have been joined. The
+// parameter r must read the trace of the parameter source, and must be at the beginning of the trace.
+// If a segment cannot be appended, Finish analyses all references itself, and returns joined = false.
+// Finish calls onProgress between steps. If onProgress fails, Finish returns its error. Any other
+// error is a read error, an error of the sequence, an [*AppendError] if segments are missing, or
 // [trace.ErrNotThere]. The profile then contains the results up to the error.
-func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile, ordered []*profile.Profile, onProgress func(Progress) error) (whole *profile.Profile, joined bool, err error) {
-	spec, runs := p.spec, p.InOrderRuns()
-	if runs > 0 {
-		if len(ordered) != runs || slices.Contains(ordered, nil) {
-			return nil, false, &AppendError{"a result of the analyses that must read the whole trace in order (Plan.InOrder) is missing"}
-		}
+func (p *Plan) Finish(r trace.Mover, source trace.Source, segments iter.Seq2[*profile.Profile, error], onProgress func(Progress) error) (whole *profile.Profile, joined bool, err error) {
+	spec := p.spec
+	if p.InOrderRuns() > 0 {
 		spec = p.segmentSpec()
 	}
 	runner, err := NewRunner(spec, r)
@@ -356,24 +364,30 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest *profile.Profile,
 	if len(p.Stretches) > 0 {
 		from := p.Stretches[0].From
 		r.Until(from)
+		head := uint64(0)
 		if err = runToEnd(d.Runner, onProgress); err == trace.ErrThere {
-			joined, err = p.append(d, from, rest, onProgress)
+			head = d.analysed
+			joined, err = p.append(d, from, segments, onProgress)
+		}
+		if !joined && err == nil && d.analysed > head {
+			r = source.Open(0, trace.AllKinds)
+			d.Runner.Finish(profile.State{})
+			if d.Runner, err = NewRunner(spec, r); err != nil {
+				return nil, false, err
+			}
+			d.mover = r
+		}
+		if !joined && err == nil {
+			r.Until(trace.Position{Chunk: trace.AtEnd})
 		}
 	}
 	if !joined && err == nil {
-		if len(p.Stretches) > 0 {
-			r.Until(trace.Position{Chunk: trace.AtEnd})
-		}
 		err = runToEnd(d.Runner, onProgress)
 	}
 	if err == io.EOF {
 		err = nil
 	}
-	whole = d.Finish(StateAfter(err, d.analysed))
-	if runs > 0 && err == nil {
-		err = p.addOrdered(whole, ordered)
-	}
-	return whole, joined, err
+	return d.Finish(StateAfter(err, d.analysed)), joined, err
 }
 
 // runToEnd calls Step until Step or onProgress returns an error. At the end of the trace, Step
@@ -390,24 +404,37 @@ func runToEnd(r *Runner, onProgress func(Progress) error) error {
 	}
 }
 
-// append appends the joined result of the segments, if all analyses can append it.
-func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile, onProgress func(Progress) error) (done bool, err error) {
-	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
-		return false, &AppendError{"the segments do not cover the rest of the trace"}
-	}
-	if !d.canAppend(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
+// append appends the segments, if all analyses can append them. If a segment cannot be appended, done
+// is false, and the analyses may already contain earlier segments.
+func (p *Plan) append(d *Divided, from trace.Position, segments iter.Seq2[*profile.Profile, error], onProgress func(Progress) error) (done bool, err error) {
+	if !d.source.Agrees(d.mover, from.Chunk) {
 		return false, nil
+	}
+	for next, err := range segments {
+		switch {
+		case err != nil:
+			return false, err
+		case next.Segment == nil || next.Segment.Start != d.analysed:
+			return false, errMissing
+		case !d.canAppend(next, p.lone):
+			return false, nil
+		}
+		if err := d.feed.append(next, p.lone); err != nil {
+			return false, err
+		}
+	}
+	if d.analysed != p.References {
+		return false, errMissing
 	}
 	// No analysis needs the layout of memory blocks at the end of the trace.
 	if err := d.mover.Pass(trace.AtEnd); err != nil {
 		return false, err
 	}
-	if err := d.feed.append(rest, p.lone); err != nil {
-		return false, err
-	}
 	d.mover.Until(trace.Position{Chunk: trace.AtEnd})
 	return true, runToEnd(d.Runner, onProgress)
 }
+
+var errMissing = &AppendError{"the segments do not cover the rest of the trace"}
 
 // AppendError explains why segments cannot be joined.
 type AppendError struct{ What string }

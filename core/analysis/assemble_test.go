@@ -28,10 +28,10 @@ func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func
 	return s.Segment(true).Profile
 }
 
-// joinedInTrees joins random pairs of neighbouring segments until only one segment is left.
-func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*profile.Profile) *profile.Profile {
+// joinedInTrees joins random neighbouring segments until at most the given number of segments is left.
+func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*profile.Profile, left int) []*profile.Profile {
 	t.Helper()
-	for len(list) > 1 {
+	for len(list) > left {
 		i := rng.IntN(len(list) - 1)
 		n := 2 + rng.IntN(min(4, len(list)-i-1))
 		joined, err := analysis.JoinSegments(spec, list[i:i+n]...)
@@ -44,10 +44,7 @@ func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*pro
 		}
 		list = append(append(append([]*profile.Profile{}, list[:i]...), again), list[i+n:]...)
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	return list[0]
+	return list
 }
 
 func TestDividedSingleThreadedTraceEqualsRunner(t *testing.T) {
@@ -115,7 +112,14 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 			}
 			ordered = append(ordered, of)
 		}
-		got, joined, err := plan.Finish(source.Open(0, trace.AllKinds), source, joinedInTrees(t, rng, spec, list), ordered, goesOn)
+		some := joinedInTrees(t, rng, spec, list, 1+rng.IntN(4))
+		got, joined, err := plan.Finish(source.Open(0, trace.AllKinds), source, analysis.Sequence(some...), goesOn)
+		if err == nil {
+			got, err = profile.Decode(got.Encode())
+		}
+		if err == nil {
+			err = plan.AddOrdered(got, ordered)
+		}
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -142,4 +146,58 @@ func TestPlanWithOneSegment(t *testing.T) {
 			t.Errorf("the plan for segments of %d references has %d segments, error %v, want one segment", references, len(plan.Stretches), err)
 		}
 	}
+}
+
+// If a later segment cannot be appended, because another thread appears that the trace's tables do not
+// list, Finish analyses the whole trace.
+func TestFinishWithThreadInLaterSegment(t *testing.T) {
+	var file bytes.Buffer
+	w := sgt.NewImporter(&file, nil)
+	rng := rand.New(rand.NewPCG(1, 28))
+	for i := range 20 {
+		b := trace.NewBatch(500)
+		for range 500 {
+			b.Kind, b.Addr, b.Bytes = append(b.Kind, trace.Load), append(b.Addr, 64*rng.Uint64N(300)), append(b.Bytes, 8)
+			b.Thread = append(b.Thread, uint32(1+i/15))
+		}
+		if err := w.Write(b, trace.Header{Threads: true, Sizes: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(sgt.End{}); err != nil {
+		t.Fatal(err)
+	}
+	spec := analysis.Spec{Analyses: analysis.Default}
+	want, _ := analyseSequentially(t, spec, readerOf(file.Bytes()))
+	source := sourceOf(t, file.Bytes()).Merged()
+	plan, err := analysis.NewPlanBehind(spec, unlisted{source}, 2000, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*profile.Profile
+	for _, stretch := range plan.Stretches {
+		list = append(list, segmentOf(t, spec, source, func(s *analysis.Stretcher) { s.Begin(stretch) }))
+	}
+	got, joined, err := plan.Finish(source.Open(0, trace.AllKinds), source, analysis.Sequence(list...), func(analysis.Progress) error { return nil })
+	if err != nil || joined || len(list) < 4 {
+		t.Fatalf("%d segments; joined: %v, error %v; want at least 4 segments that are not joined", len(list), joined, err)
+	}
+	if !bytes.Equal(got.Encode(), want.Encode()) {
+		t.Error("the profile differs from the profile of one run")
+	}
+}
+
+// unlisted is a source whose tables list no threads.
+type unlisted struct{ trace.Source }
+
+func (s unlisted) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
+	return unlistedReader{s.Source.Open(chunk, kinds)}
+}
+
+type unlistedReader struct{ trace.Mover }
+
+func (r unlistedReader) Header() trace.Header {
+	h := r.Mover.Header()
+	h.Program = nil
+	return h
 }

@@ -62,7 +62,7 @@ func (f *inOrder) ProcessElement(ctx context.Context, task Task) (string, Segmen
 		if content, found, err := files.Read(ctx, stored); err != nil {
 			return name, s, err
 		} else if found {
-			if _, err := ordered(name, content); err == nil {
+			if _, err := arrived(name, content); err == nil {
 				s.Profile = content
 				w.end(t.plan.References)
 				kept.Inc(ctx, 1)
@@ -98,8 +98,8 @@ func (f *inOrder) ProcessElement(ctx context.Context, task Task) (string, Segmen
 	return name, s, err
 }
 
-// ordered decodes the result of inOrder.
-func ordered(name string, packed []byte) (*profile.Profile, error) {
+// arrived decodes the result of inOrder or assemble.
+func arrived(name string, packed []byte) (*profile.Profile, error) {
 	b, err := unpack(packed)
 	if err == nil {
 		var p *profile.Profile
@@ -107,7 +107,7 @@ func ordered(name string, packed []byte) (*profile.Profile, error) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: the result of the analyses in order arrived damaged; run the job again: %w", name, err)
+	return nil, fmt.Errorf("%s: a result for the whole trace arrived damaged; run the job again: %w", name, err)
 }
 
 // follow reads the allocations of stretches.

@@ -43,6 +43,7 @@ type Segment struct {
 	File     string // the file that contains the compressed profile, or ""
 	Digest   string // SHA-256 of the file's content
 	InOrder  bool   // Profile contains the results of run Number of the analyses that have no segments
+	Divided  bool   // Profile contains the whole trace, whose segments were joined
 	Alone    string // reason why it cannot be joined, so that one worker must analyse the whole trace, or ""
 }
 

@@ -2,6 +2,7 @@ package pass
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,13 +11,104 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/beam/files"
 )
 
-// finish writes the profile of a trace. It appends the joined stretches to the references before the
-// first stretch.
+// assemble computes the profile of a trace, without the results of the runs in order. It analyses the
+// references before the first stretch, and appends the segments one after the other.
+type assemble struct{ Options Options }
+
+func (f *assemble) ProcessElement(ctx context.Context, name string, parts func(*Segment) bool) (string, Segment, error) {
+	whole := Segment{Trace: name}
+	t, err := openTrace(ctx, name, &f.Options)
+	if err != nil {
+		return name, whole, err
+	}
+	whole.Identity = t.identity
+	var list []Segment
+	for one := (Segment{}); parts(&one); one = (Segment{}) {
+		if one.Identity != t.identity {
+			return name, whole, mixed(name)
+		}
+		if !one.represents() {
+			list = append(list, one)
+		}
+	}
+	alone, err := sorted(list)
+	if err != nil {
+		return name, whole, err
+	}
+	plan := t.plan
+	if alone != nil {
+		whole.Alone = alone.Alone
+	} else {
+		err = f.append(ctx, t, plan, list, &whole)
+		if errors.Is(err, branches.ErrManyPaths) && len(plan.Stretches) > 0 {
+			whole.Alone, err = err.Error(), nil
+		}
+	}
+	if whole.Alone != "" {
+		log.Warnf(ctx, "%s: one worker analyses the whole trace: %s", name, whole.Alone)
+		if plan, err = t.undivided(&f.Options); err == nil {
+			err = f.append(ctx, t, plan, nil, &whole)
+		}
+	}
+	if err != nil {
+		return name, whole, err
+	}
+	whole, err = f.Options.spill(ctx, whole)
+	return name, whole, err
+}
+
+// append stores the profile of a trace in the parameter whole.
+func (f *assemble) append(ctx context.Context, t *opened, plan *analysis.Plan, list []Segment, whole *Segment) error {
+	name := whole.Trace
+	begun := time.Now()
+	w := begin(name + ", up to the first stretch")
+	if len(plan.Stretches) == 0 {
+		w = begin(name + ", all references")
+	}
+	var r trace.Mover
+	closer, err := func() {}, error(nil)
+	if len(plan.Stretches) > 0 {
+		r = t.source.Open(0, trace.AllKinds)
+	} else {
+		r, closer, err = t.whole(ctx, name, &f.Options)
+	}
+	if err != nil {
+		return err
+	}
+	defer closer()
+	d := decoding{ctx: ctx, list: list}
+	p, divided, err := plan.Finish(r, t.source, d.profiles, w.goesOn(ctx))
+	if d.err != nil {
+		return d.err
+	}
+	if p == nil || len(plan.Stretches) > 0 && err != nil {
+		return fmt.Errorf("%s: %w", w.name, err)
+	}
+	if len(plan.Stretches) > 0 { // otherwise, the original file was read
+		p.Totals.Unselected += t.left
+	}
+	w.end(0)
+	unpacking.Update(ctx, d.time.Milliseconds())
+	finishing.Update(ctx, (time.Since(begun) - d.time).Milliseconds())
+	if !divided {
+		references.Inc(ctx, int64(p.Totals.AllReferences()))
+	}
+	whole.Divided, whole.Profile = divided, pack(p.Encode())
+	return nil
+}
+
+// mixed returns an error about results that do not belong to the trace.
+func mixed(name string) error {
+	return fmt.Errorf("%s: its segments belong to another trace, or the file was changed during the job; run the job again", name)
+}
+
+// finish adds the results of the runs in order to the profile of a trace, and writes the profile.
 type finish struct{ Options Options }
 
 func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Segment) bool) (Result, error) {
@@ -24,73 +116,38 @@ func (f *finish) ProcessElement(ctx context.Context, name string, parts func(*Se
 	if err != nil {
 		return Result{}, err
 	}
-	var list []Segment
+	var p *profile.Profile
+	var whole Segment
 	inOrder := make([]*profile.Profile, t.plan.InOrderRuns())
 	for one := (Segment{}); parts(&one); one = (Segment{}) {
 		if one.Identity != t.identity {
-			return Result{}, fmt.Errorf("%s: its segments belong to another trace, or the file was changed during the job; run the job again", name)
+			return Result{}, mixed(name)
 		}
-		switch {
-		case one.InOrder:
-			if one.Number < 0 || one.Number >= len(inOrder) {
-				return Result{}, fmt.Errorf("%s: the number of the analyses in order has changed during the job; run the job again", name)
-			}
-			content, err := one.content(ctx)
-			if err != nil {
-				return Result{}, err
-			}
-			if inOrder[one.Number], err = ordered(name, content); err != nil {
-				return Result{}, err
-			}
-		case !one.represents():
-			list = append(list, one)
+		to := &p
+		if !one.InOrder {
+			whole = one
+		} else if one.Number < 0 || one.Number >= len(inOrder) {
+			return Result{}, fmt.Errorf("%s: the number of the analyses in order has changed during the job; run the job again", name)
+		} else {
+			to = &inOrder[one.Number]
 		}
-	}
-	var rest *profile.Profile
-	plan := t.plan
-	if len(list) > 0 {
-		root, whole, err := joinTo(ctx, &f.Options, list)
-		switch {
-		case err == nil && root.Alone != "":
-			log.Warnf(ctx, "%s: one worker analyses the whole trace: %s", name, root.Alone)
-			plan, err = t.undivided(&f.Options)
-		case err == nil && whole == nil:
-			whole, err = root.profile(ctx)
-		}
+		content, err := one.content(ctx)
 		if err != nil {
 			return Result{}, err
 		}
-		rest = whole
+		if *to, err = arrived(name, content); err != nil {
+			return Result{}, err
+		}
 	}
-	begun := time.Now()
-	w := begin(name + ", up to the first stretch")
-	if len(plan.Stretches) == 0 {
-		w = begin(name + ", all references")
+	if p == nil {
+		return Result{}, fmt.Errorf("%s: the joined segments did not arrive; run the job again", name)
 	}
-	var r trace.Mover
-	closer := func() {}
-	if len(plan.Stretches) > 0 {
-		r = t.source.Open(0, trace.AllKinds)
-	} else {
-		r, closer, err = t.whole(ctx, name, &f.Options)
+	if whole.Alone == "" {
+		if err := t.plan.AddOrdered(p, inOrder); err != nil {
+			return Result{}, fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	if err != nil {
-		return Result{}, err
-	}
-	defer closer()
-	p, divided, err := plan.Finish(r, t.source, rest, inOrder, w.goesOn(ctx))
-	if p == nil || len(plan.Stretches) > 0 && err != nil {
-		return Result{}, fmt.Errorf("%s: %w", w.name, err)
-	}
-	if len(plan.Stretches) > 0 { // otherwise, the original file was read
-		p.Totals.Unselected += t.left
-	}
-	w.end(0)
-	finishing.Update(ctx, time.Since(begun).Milliseconds())
-	if !divided {
-		references.Inc(ctx, int64(p.Totals.AllReferences()))
-	}
-	result := Result{Trace: name, Input: t.format, Profile: f.Options.profileOf(name), Divided: divided, Sampled: p.Sampled != nil, Facts: factsOf(p)}
+	result := Result{Trace: name, Input: t.format, Profile: f.Options.profileOf(name), Divided: whole.Divided, Sampled: p.Sampled != nil, Facts: factsOf(p)}
 	if p.State.Partial {
 		result.Reason = p.State.Reason
 		result.Profile = strings.TrimSuffix(result.Profile, ".sgp") + ".partial.sgp"

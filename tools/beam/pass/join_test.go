@@ -70,7 +70,7 @@ func TestSpilled(t *testing.T) {
 		if err := change.do(); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := joinTo(ctx, &o, []Segment{s, {Trace: "a.sgt", Start: 7, Profile: pack(nil)}})
+		_, err := joinAll(ctx, &o, []Segment{s, {Trace: "a.sgt", Start: 7, Profile: pack(nil)}})
 		for _, want := range []string{s.File, "a.sgt", "reference 7", change.want, "run the job again"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want one with %q", err, want)

@@ -16,9 +16,10 @@
 //     cannot be a Beam combiner: runners may combine in any order. Therefore the tree is explicit:
 //     the parent of stretch i on level l is i divided by the fan-in l times. Neighbours are grouped
 //     by their parent, sorted by position, and joined.
-//  6. finish analyses the references before the first stretch, appends the rest, and writes the
-//     profile.
-//  7. tell writes a report about all traces.
+//  6. assemble analyses the references before the first stretch, and appends the remaining segments,
+//     one after the other.
+//  7. finish adds the results of inOrder, and writes the profile.
+//  8. tell writes a report about all traces.
 //
 // Every step is deterministic, and a file gets its name only when it is complete. A runner may
 // therefore repeat lost work, and may run slow work twice. A workspace stores segments, and a
@@ -45,6 +46,7 @@ func init() {
 	register.DoFn4x1[context.Context, string, func(*Moved) bool, func(Task), error](&lay{})
 	register.DoFn4x1[context.Context, Task, func(string, Segment), func(Task), error](&analyse{})
 	register.DoFn3x3[context.Context, string, func(*Segment) bool, string, Segment, error](&join{})
+	register.DoFn3x3[context.Context, string, func(*Segment) bool, string, Segment, error](&assemble{})
 	register.DoFn3x2[context.Context, string, func(*Segment) bool, Result, error](&finish{})
 	register.DoFn3x1[context.Context, int, func(*Result) bool, error](&tell{})
 	register.DoFn2x3[context.Context, Task, string, Part, error](&convert{})
@@ -147,15 +149,17 @@ func Build(s beam.Scope, traces []string, load Load, o Options) {
 	}
 	nodes := beam.Flatten(s, leaves...)
 	span := o.FanIn
-	// If traces are read in order, the root is joined here, while other workers read. Otherwise, the
-	// worker that finishes the trace joins it, and need not decode the root.
-	for level := 1; span < load.Stretches || load.InOrder && span < load.Stretches*o.FanIn; level++ {
+	for level := 1; span < load.Stretches; level++ {
 		nodes = o.joined(s.Scope(fmt.Sprintf("Join%d", level)), nodes, span*o.FanIn)
 		span *= o.FanIn
 	}
 	roots := beam.ParDo(s, root, nodes)
-	var results []beam.PCollection
-	all := beam.Flatten(s, whole, inOrderResults, roots)
+	// The last segments are joined here, while other workers read in order.
+	var assembled, results []beam.PCollection
+	for _, some := range o.segments(s.Scope("Assemble"), beam.Flatten(s, whole, roots)) {
+		assembled = append(assembled, beam.ParDo(s, &assemble{o}, beam.GroupByKey(s, some)))
+	}
+	all := beam.Flatten(s, append(assembled, inOrderResults)...)
 	for _, some := range o.segments(s.Scope("Finish"), all) {
 		results = append(results, beam.ParDo(s, &finish{o}, beam.GroupByKey(s, some)))
 	}

@@ -274,7 +274,7 @@ func whole(name string, stretch uint64, fanIn int) (Values, error) {
 	}
 	err = v.timed("finish", func() (err error) {
 		var joined bool
-		if got, joined, err = o.plan.Finish(o.reader(), o.source, rest, nil, func(analysis.Progress) error { return nil }); err == nil && !joined {
+		if got, joined, err = o.plan.Finish(o.reader(), o.source, analysis.Sequence(rest), func(analysis.Progress) error { return nil }); err == nil && !joined {
 			err = errors.New("it was analysed as a whole")
 		}
 		return err
