@@ -31,7 +31,7 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 			list = append(list, finding)
 		}
 	}
-	for _, f := range []func() (Finding, bool){v.operations, v.falseSharing, v.largestFlow, v.splits, v.phases, v.doubts} {
+	for _, f := range []func() (Finding, bool){v.operations, v.falseSharing, v.largestFlow, v.splits, v.phases, v.recorded, v.doubts} {
 		if finding, ok := f(); ok {
 			list = append(list, finding)
 		}
@@ -51,6 +51,24 @@ func Nothing(p *profile.Profile) string {
 			"”, and the trace contains no such references. Go back, choose other kinds of references in the settings, and drop the trace again."
 	}
 	return "No reference has been analysed."
+}
+
+// recorded says whether a container has the references of the LLVM IR or those of the machine code.
+func (v *View) recorded() (Finding, bool) {
+	f := Finding{ID: "recorded", Title: "What was recorded", Tab: TabCode}
+	h, c := &v.Profile.Input.Header, v.Profile.Counters
+	switch {
+	case h.Format != "sgt":
+		return f, false
+	case c != nil && c.Ops: // only traces of stackglass cc list the operations
+		f.Text = "The trace contains the loads and stores of the optimised LLVM IR, but no spilled registers, no constants that are loaded from memory, " +
+			"and no accesses of code that was not recompiled, such as libraries. The command “stackglass trace” records all of these."
+	case h.PCs:
+		f.Text = "The trace contains the loads and stores of the machine code."
+	default:
+		return f, false
+	}
+	return f, true
 }
 
 func (v *View) footprint() Finding {

@@ -199,10 +199,29 @@ func TestDemoFindings(t *testing.T) {
 		"cold":        "384 accesses, 0.577 %, are first accesses to a line",
 		"knees":       "between 36 and 37 lines (2.31 KiB) from 51 % to 6.54 %",
 		"first-level": "0.577 % of accesses would miss in a cache of 32 KiB",
+		"recorded":    "the loads and stores of the optimised LLVM IR",
 	} {
 		if !strings.Contains(text[id], want) {
 			t.Errorf("finding %s = %q, want %q in it", id, text[id], want)
 		}
+	}
+}
+
+// TestRecordedFinding checks that a finding distinguishes traces of LLVM IR from traces of machine
+// code, and says nothing about other traces.
+func TestRecordedFinding(t *testing.T) {
+	v := demo(t, "matmul-naive", 0)
+	v.Profile.Counters = nil
+	if f, ok := v.recorded(); ok {
+		t.Errorf("without operations and instruction addresses: %q, want no finding", f.Text)
+	}
+	v.Profile.Input.Header.PCs = true
+	if f, ok := v.recorded(); !ok || !strings.Contains(f.Text, "machine code") {
+		t.Errorf("with instruction addresses: %q, want machine code", f.Text)
+	}
+	v.Profile.Input.Header.Format = "csv"
+	if f, ok := v.recorded(); ok {
+		t.Errorf("in another format: %q, want no finding", f.Text)
 	}
 }
 
