@@ -71,7 +71,7 @@ func flowTotals(flows []profile.Flow) (sum profile.Flow) {
 
 // Traffic returns a table with a row for each granularity.
 func (c *Communication) Traffic() report.Table {
-	t := report.Table{Key: "traffic", Title: c.Sentence(), Columns: report.Columns(
+	t := report.Table{Key: "traffic", Title: c.Sentence(exactShare), Columns: report.Columns(
 		"granule_bytes=unit (bytes)", "references",
 		"events=uses of another thread's value", "transfers", "bytes=transferred")}
 	for _, class := range classColumns {
@@ -110,9 +110,11 @@ func sumReferences(classes *[profile.NumSharingClasses]profile.ClassCount) (sum 
 	return sum
 }
 
+func exactShare(part, whole uint64) string { return report.Share(part, whole).Human() }
+
 // Sentence returns a sentence that summarises the traffic between threads. The traffic is counted
-// in 8-byte words.
-func (c *Communication) Sentence() string {
+// in 8-byte words. The function share formats a share.
+func (c *Communication) Sentence(share func(part, whole uint64) string) string {
 	g := &c.data().Granules[0]
 	sum := flowTotals(g.Flows)
 	switch {
@@ -121,7 +123,7 @@ func (c *Communication) Sentence() string {
 	case sum.Events == 0:
 		return "No reference uses a value that another thread wrote"
 	}
-	return report.Share(sum.Events, sumReferences(&g.Classes)).Human() + " of the references access words that were last written by another thread; at least " +
+	return share(sum.Events, sumReferences(&g.Classes)) + " of the references access words that were last written by another thread; at least " +
 		report.Bytes(c.data().Messages).Human() + " must be transferred between threads"
 }
 

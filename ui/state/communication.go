@@ -506,7 +506,9 @@ func (c *Communication) OwnersTable(i int) *Table {
 }
 
 // Sentence summarises the flows between threads.
-func (c *Communication) Sentence() string { return Spaced(c.answers.Sentence()) + "." }
+func (c *Communication) Sentence() string {
+	return Spaced(c.answers.Sentence(func(part, whole uint64) string { return Percent(Ratio(part, whole)) })) + "."
+}
 
 // SourceSentence returns a sentence about the origin of transferred lines, assuming that each core
 // has a private cache of the given size.

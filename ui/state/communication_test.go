@@ -110,7 +110,7 @@ func TestTablesAndSentencesAboutCommunication(t *testing.T) {
 	if traffic := c.TrafficTable(); traffic.Rows != len(c.Granules) || !strings.HasPrefix(string(traffic.CSV()), "granule_bytes,") {
 		t.Errorf("%d rows: %s", traffic.Rows, traffic.CSV())
 	}
-	if s := c.Sentence(); s != "40.000\u202f% of the references access words that were last written by another thread; at least 208\u202fB must be transferred between threads." {
+	if s := c.Sentence(); s != "40\u202f% of the references access words that were last written by another thread; at least 208\u202fB must be transferred between threads." {
 		t.Error(s)
 	}
 	c = ring().Communication()
@@ -128,7 +128,7 @@ func TestThreadFindings(t *testing.T) {
 			text += f.ID + ": " + f.Text + "\n"
 		}
 	}
-	for _, want := range []string{"false-sharing: buffer: 2 threads write different words", "alignas(64)", "flow: 40.000\u202f% of the references", "160\u202fB, goes from thread 1 to thread 2."} {
+	for _, want := range []string{"false-sharing: buffer: 2 threads write different words", "alignas(64)", "flow: 40\u202f% of the references", "160\u202fB, goes from thread 1 to thread 2."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("text = %s, want %q in it", text, want)
 		}
