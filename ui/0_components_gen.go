@@ -4032,7 +4032,16 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									setAttribute(vgn, "href", c.App.hrefOfLine(p.File, p.Line))
 									setText(vgn, p.Where)
 									vgn = addElement(vgparent, " span\x00class\x00saves")
-									setText(vgn, p.Saves)
+									{
+										vgparent := vgn
+										_ = vgparent
+										vgn = addElement(vgparent, "span")
+										setText(vgn, p.Saves)
+										vgn = addElement(vgparent, "meter\x00max\x001\x00aria-hidden\x00true")
+										setAttribute(vgn, "value", p.Most)
+										vgn = addElement(vgparent, "meter\x00max\x001\x00aria-hidden\x00true")
+										setAttribute(vgn, "value", p.Least)
+									}
 								}
 								vgn = addElement(vgparent, "p\x00class\x00fix")
 								{

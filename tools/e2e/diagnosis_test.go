@@ -34,6 +34,14 @@ func TestDiagnosis(t *testing.T) {
 		if text := p.textOf("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, demo.fix) {
 			t.Errorf("%s: first finding = %s, want %q at %s with the fix %q", demo.name, text, demo.kind, demo.place, demo.fix)
 		}
+		// The two bars show the bounds of the saving that the text names.
+		wrong := eval[[]string](p, `Array.from(document.querySelectorAll(".advice .saves"), (e) => {
+			const [most, least] = Array.from(e.querySelectorAll("meter"), (m) => m.value), named = e.textContent.match(/\d+(?=\s%)/g).map((n) => n / 100);
+			return named[0] > 0 && Math.abs(named[0] - least) < 0.006 && Math.abs(named.at(-1) - most) < 0.006 ? "" : e.textContent + ": " + least + " to " + most;
+		}).filter(Boolean)`)
+		if len(wrong) > 0 {
+			t.Errorf("%s: savings whose bars differ from the text: %q", demo.name, wrong)
+		}
 		p.viewport(390, 844)
 		p.waitTrue("the first fix in a narrow window, visible without scrolling", `scrollY === 0 && document.querySelector("#advice-1 .fix").getBoundingClientRect().bottom <= innerHeight && document.documentElement.scrollWidth <= innerWidth`)
 		p.viewport(1440, 900)

@@ -20,6 +20,8 @@ type Advice struct {
 	Misses string  // misses in each level, before and after the change; "" if not counted
 	Tab    Tab     // the tab that shows more about the finding; TabDiagnosis: there is no such tab
 	Share  float64 // the share of the run's cycles that the fix saves, 0 to 1
+
+	Least, Most string // the lengths of the bars for the bounds of Share; equal if the fix was tried
 }
 
 // tabsOfVerbs maps a verb of the command to the view that shows its answer.
@@ -61,10 +63,14 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 		verb, _, _ := strings.Cut(text("more"), " ")
 		a.Tab = tabsOfVerbs[verb]
 		least, top := number("saved_least_share"), number("saved_most_share")
-		if a.Saves = "saves " + wholePercent(a.Share); row[t.Index("tried")].Plain() != "true" && top > least {
-			a.Saves = "saves " + wholePercent(least) + " to " + wholePercent(top)
+		if row[t.Index("tried")].Plain() == "true" || top <= least {
+			least, top = a.Share, a.Share
 		}
-		a.Saves += " of the cycles"
+		if a.Saves = wholePercent(least); top > least {
+			a.Saves += " to " + wholePercent(top)
+		}
+		a.Saves = "saves " + a.Saves + " of the cycles"
+		a.Least, a.Most = strconv.FormatFloat(least, 'g', 3, 64), strconv.FormatFloat(top, 'g', 3, 64)
 		list = append(list, a)
 	}
 	return verdict, list
