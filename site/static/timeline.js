@@ -11,10 +11,10 @@
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const thin = "\u202f";
-  function count(x) {
+  function count(x, digits = 3) {
     let i = 0;
     while (x >= 999.5 && i < 4) { x /= 1000; i++; }
-    return Number(x.toPrecision(3)) + (i ? thin + ["", "k", "M", "G", "T"][i] : "");
+    return Number(x.toPrecision(digits)) + (i ? thin + ["", "k", "M", "G", "T"][i] : "");
   }
   const cyclesText = (x) => "≈ " + count(x); // an estimate
   const percent = (x) => (x && x < 0.00001 ? "< 0.001" : Number((x * 100).toPrecision(3))) + thin + "%";
@@ -54,6 +54,8 @@
       this.plot.addEventListener("blur", () => { this.over = null; this.draw(); });
       this.plot.addEventListener("dblclick", () => this.choose(0, 0));
       this.plot.addEventListener("keydown", (e) => this.key(e));
+      this.turned = 0; // how far the wheel was turned since the last zoom
+      this.plot.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
     }
 
     // range is the range that is being selected, or else the range that Go shows.
@@ -158,7 +160,9 @@
       const from = data.first * data.window, least = data.references * em * 6 / this.width;
       const power = 10 ** Math.floor(Math.log10(least)), step = power * [1, 2, 5, 10].find((k) => k * power >= least);
       for (let at = Math.ceil(from / step) * step; at <= from + data.references; at += step) {
-        const x = this.left + this.width * (at - from) / data.references, text = count(at), wide = ctx.measureText(text).width;
+        // Adjacent labels differ: they have all digits of a multiple of the step.
+        const digits = Math.max(3, Math.floor(Math.log10(at)) - Math.round(Math.log10(power)) + 1);
+        const x = this.left + this.width * (at - from) / data.references, text = count(at, digits), wide = ctx.measureText(text).width;
         ctx.fillStyle = style("field");
         ctx.fillRect(Math.min(x, this.left + this.width - 1), top, 1, em * 0.3);
         ctx.fillStyle = style("second");
@@ -276,7 +280,7 @@
     say() {
       const at = this.hover, aside = this.hoverX < this.left, idle = at === null || at === undefined || aside && !this.over;
       this.plot.setAttribute("aria-label", data.title + ". " + data.summary + " " + data.sentence +
-        " Arrow keys move the range, with Shift its end; Page Up and Page Down choose a phase" + (data.regions.length ? ", with Shift a marked region" : "") + (this.functions.length ? "; Up and Down choose a function, and Enter shows it in Code" : "") + "; Escape chooses the whole run.");
+        " Arrow keys move the range, with Shift its end; W and S zoom, A and D move the range by a quarter; Page Up and Page Down choose a phase" + (data.regions.length ? ", with Shift a marked region" : "") + (this.functions.length ? "; Up and Down choose a function, and Enter shows it in Code" : "") + "; Escape chooses the whole run.");
       this.readout.classList.toggle("idle", idle);
       if (idle) { this.readout.textContent = data.sentence; return; }
       if (this.over) { this.readout.textContent = this.over.text || this.functionText(this.over, aside ? null : at); return; }
@@ -330,6 +334,32 @@
       this.draw();
     }
 
+    // wheel zooms in or out at the pointer if Ctrl is pressed. Browsers also report pinches on a
+    // touchpad in this way. Turns that follow each other closely are one step of the history.
+    wheel(e) {
+      if (!data || !e.ctrlKey && !e.metaKey) return;
+      e.preventDefault();
+      if (!this.turned || e.timeStamp - this.turnedAt > 500) { this.turned = 0; onRange(-1, -1, false); }
+      this.turnedAt = e.timeStamp;
+      this.turned += e.deltaY * (e.deltaMode ? 20 : 1);
+      if (Math.abs(this.turned) < 40) return;
+      const range = this.zoomed(this.turned > 0, this.window(e));
+      this.turned = Math.sign(this.turned);
+      this.hover = null;
+      this.choose(...range);
+    }
+
+    // zoomed returns a smaller or larger range than the current range, in which a window keeps its
+    // place. Both ends are 0 for the whole run.
+    zoomed(out, at) {
+      const n = data.windows, [a, b] = this.range, [from, to] = b > a ? [a, b] : [0, n], size = to - from;
+      const next = Math.min(out ? Math.max(Math.round(size * 1.25), size + 1) : Math.max(Math.min(Math.round(size * 0.8), size - 1), 1), n);
+      if (next === n) return [0, 0];
+      const share = Math.min(Math.max((at - from) / size, 0), 1);
+      const first = Math.min(Math.max(Math.round(from + share * (size - next)), 0), n - next);
+      return [first, first + next];
+    }
+
     choose(from, to, phase) {
       data.from = from;
       data.to = to;
@@ -340,8 +370,12 @@
     key(e) {
       if (!data || e.ctrlKey || e.metaKey || e.altKey) return;
       let [from, to] = this.range;
-      const n = data.windows, by = e.key === "ArrowRight" ? 1 : -1, chosen = to > from;
+      const n = data.windows, quarter = Math.ceil((to - from) / 4), by = { ArrowLeft: -1, ArrowRight: 1, a: -quarter, d: quarter }[e.key], chosen = to > from;
       switch (e.key) {
+        case "w": case "s":
+          [from, to] = this.zoomed(e.key === "s", chosen ? (from + to) / 2 : n / 2);
+          break;
+
         case "ArrowUp": case "ArrowDown": case "Enter": {
           const at = this.functions.indexOf(this.over);
           if (!this.functions.length || e.key === "Enter" && at < 0) return;
@@ -353,7 +387,8 @@
           document.getElementById("live").textContent = this.readout.textContent = this.functionText(this.over, null);
           return;
         }
-        case "ArrowLeft": case "ArrowRight":
+        case "ArrowLeft": case "ArrowRight": case "a": case "d":
+          if (!by) return;
           if (!chosen) { from = by > 0 ? 0 : n - 1; to = from + 1; }
           else if (e.shiftKey) to = Math.min(Math.max(to + by, from + 1), n);
           else { const d = Math.min(Math.max(by, -from), n - to); from += d; to += d; }

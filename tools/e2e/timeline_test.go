@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,53 @@ func TestTimeline(t *testing.T) {
 	p.openView("locality", "#timeline-view")
 	p.clickElement("#timeline-whole")
 	p.waitTrue("the whole run", `!location.hash.includes("range=")`)
+
+	// The keys and the wheel zoom and move the range like in other timelines.
+	windows := func() [3]int {
+		return eval[[3]int](p, `(() => { const h = document.querySelector("sg-timeline"), n = Math.ceil(104480 / 1024); return [...h.range, n]; })()`)
+	}
+	key("w", false)
+	p.waitTrue("a part of the run", `location.hash.includes("range=")`)
+	zoomed := windows()
+	if n := zoomed[2]; zoomed[0] <= 0 || zoomed[1] >= n || zoomed[1]-zoomed[0] != (n*4+2)/5 {
+		t.Errorf("range after w = %v of %d windows, want four fifths in the middle", zoomed[:2], n)
+	}
+	before := eval[string](p, `location.hash`)
+	key("a", false)
+	p.waitTrue("a moved range", `location.hash !== `+quoteText(before))
+	if moved := windows(); moved[0] >= zoomed[0] || moved[1]-moved[0] != zoomed[1]-zoomed[0] {
+		t.Errorf("range after a = %v, want an earlier range as long as %v", moved[:2], zoomed[:2])
+	}
+	wheel := func(share float64, turn int, ctrl bool) {
+		eval[any](p, fmt.Sprintf(`(() => {
+			const h = document.querySelector("sg-timeline"), b = h.canvas.getBoundingClientRect();
+			h.plot.dispatchEvent(new WheelEvent("wheel", { clientX: b.left + h.left + h.width * %v, clientY: b.top + 8, deltaY: %d, ctrlKey: %t, bubbles: true, cancelable: true }));
+		})()`, share, turn, ctrl))
+	}
+	key("Escape", false)
+	p.waitTrue("the whole run", `!location.hash.includes("range=")`)
+	wheel(0, -100, false)
+	p.waitDrawn()
+	if got := windows(); got[1] != got[0] {
+		t.Errorf("range after a turn of the wheel without Ctrl = %v, want none", got[:2])
+	}
+	eval[any](p, `(() => { const to = window.stackglassTimelines, set = to.set; to.set = (d) => { window.timelineData = d; set(d); }; })()`)
+	wheel(0, -100, true)
+	p.waitTrue("the beginning of the run", `location.hash.includes("range=0..")`)
+	wheel(0, 100, true)
+	p.waitTrue("the whole run", `!location.hash.includes("range=")`)
+
+	// Each tick of a part that begins late has its own label.
+	labels := eval[[]string](p, `(() => {
+		const h = document.querySelector("sg-timeline"), ctx = h.canvas.getContext("2d"), list = [], bottom = h.canvas.clientHeight;
+		ctx.fillText = (text, x, y) => { if (x > h.left && y > bottom - 16) list.push(text); };
+		window.stackglassTimelines.set({ ...window.timelineData, first: 9765625 });
+		delete ctx.fillText;
+		return list;
+	})()`)
+	if distinct := slices.Compact(slices.Sorted(slices.Values(labels))); len(labels) < 5 || len(distinct) != len(labels) {
+		t.Errorf("labels of the axis of a part that begins after 10 G references = %q, want at least 5 different ones", labels)
+	}
 }
 
 // brush drags the mouse across the timeline, from one window to another.
