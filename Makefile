@@ -278,7 +278,7 @@ fuzz: ## every fuzzer for FUZZTIME (60s), one after the other
 
 # ---- measure it
 
-soak: build edge build/wrangler.stamp bin/wasmtest race ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers, jobs on Apache Beam whose workers are killed, the page in Firefox and WebKit, response times of the Cloudflare worker in Cloudflare's runtime, Lighthouse's scores, the worked examples of the manual
+soak: build edge build/wrangler.stamp bin/wasmtest race ## tests that take hours: samplers over a hundred seeds and 10^9 accesses, stacks of 10^8 lines in 1 GB, 25,000 loop nests, the blocks of SQLite, every compiler on every traced program, 200 runs with cancelled threads, forty kills of pages and browsers, jobs on Apache Beam whose workers are killed or whose states have 10^7 lines (STACKGLASS_LINES=N for others), the page in Firefox and WebKit, response times of the Cloudflare worker in Cloudflare's runtime, Lighthouse's scores, the worked examples of the manual
 	@$(NEED) $(BROWSER_NEEDS)
 	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestOtherBrowsers|TestWorkerKilledAtRandom|TestBrowserKilled|TestEightWorkers|TestBudgetCoversTheWholeTab' ./tools/e2e
 	STACKGLASS_E2E=1 STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run 'TestRequests|TestLighthouse' ./tools/e2e
@@ -290,7 +290,7 @@ soak: build edge build/wrangler.stamp bin/wasmtest race ## tests that take hours
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run RewrittenPrograms ./core/ir
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v ./tools/capture
 	STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=1h -v -run ExamplesOfManual ./tools/arch
-	cd tools/beam && STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run Captured ./pass
+	cd tools/beam && STACKGLASS_SOAK=1 $(GO) test -count=1 -timeout=3h -v -run "Captured|ManyLines" ./pass
 	STACKGLASS_SOAK=1 $(WASM) $(GO) test -count=1 -timeout=3h -v -run SoakSpilling -exec="$(CURDIR)/bin/wasmtest" ./wasm/host
 
 bench: ## native benchmarks (BENCH=Stack selects some)

@@ -3,6 +3,7 @@ package pass_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/open"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/tools/beam/pass"
@@ -416,6 +419,67 @@ func TestCaptured(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A state of many lines passes through the workspace: a trace that reads many lines twice, in order, is
+// analysed in stretches whose joined states contain all lines. The soak's number of lines is
+// STACKGLASS_LINES, or 10⁷. Only the analysis locality is selected, because its state is the smallest.
+func TestManyLines(t *testing.T) {
+	lines := uint64(100_000)
+	if os.Getenv("STACKGLASS_SOAK") != "" {
+		lines = 10_000_000
+		if text := os.Getenv("STACKGLASS_LINES"); text != "" {
+			n, err := strconv.ParseUint(text, 10, 32)
+			if err != nil {
+				t.Fatalf("STACKGLASS_LINES=%s: want a number of lines", text)
+			}
+			lines = n
+		}
+	}
+	name := filepath.Join(t.TempDir(), "many.sgt")
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := sgt.NewWriter(file, 64, nil)
+	if err := w.Module(sgt.AppendModule(nil, program())); err != nil {
+		t.Fatal(err)
+	}
+	for i := range lines { // a step of this program makes two references
+		at := 2 * i % lines
+		if err := w.Step(1, i, 0, []uint64{1<<32 + 64*at, 1<<32 + 64*(at+1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(sgt.End{How: "exit"}), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := options(t)
+	o.Analyses, o.Workspace, o.MostInline, o.FanIn = "locality", t.TempDir(), 0, 2
+	o.MostLines, o.References = pass.DefaultMostLines, lines/4 // two nodes of four stretches are left
+	if err := run(t, []string{name}, o); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(o.Output, "many.sgp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := profile.NewCurve(p.Locality[0].Histogram(trace.AllKinds))
+	if got := [3]uint64{c.Accesses, c.Misses(lines), c.Misses(lines / 2)}; got != [3]uint64{2 * lines, lines, 2 * lines} {
+		t.Errorf("accesses, misses with %d lines, and with half of them: %d, want %d, %d and %d", lines, got, 2*lines, lines, 2*lines)
+	}
+	if told, err := os.ReadFile(filepath.Join(o.Output, "report.txt")); err != nil || !strings.Contains(string(told), "  yes  ") {
+		t.Errorf("%v: the trace was not divided:\n%s", err, told)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if _, most, found := strings.Cut(string(status), "VmHWM:"); err == nil && found {
+		most, _, _ = strings.Cut(most, "\n")
+		t.Logf("%d lines, largest memory of the process: %s", lines, strings.TrimSpace(most))
 	}
 }
 
