@@ -195,8 +195,8 @@ func splitStat(fields [][]byte) (s statFields, ok bool) {
 		state := strings.Trim(string(lines.Trim(fields[i])), "<>")
 		missing := state == "not counted" || state == "not supported"
 		unit, event := lines.Trim(fields[i+1]), fields[i+2]
-		if _, is := number(unit); is || !isNumber && !missing {
-			continue
+		if _, is := number(unit); is || !isNumber && !missing || bytes.HasPrefix(unit, []byte("<not ")) {
+			continue // the value follows later
 		}
 		if _, is := number(event); is || len(event) == 0 {
 			continue
@@ -209,12 +209,12 @@ func splitStat(fields [][]byte) (s statFields, ok bool) {
 			rest = rest[1:] // the variance of repeated runs
 		}
 		if len(rest) < 2 {
-			return s, false
+			continue
 		}
 		_, timed := number(rest[0])
 		percent, shared := number(rest[1])
 		if !timed || !shared {
-			return s, false
+			continue
 		}
 		s = statFields{i > 0, Count{Event: string(event), Value: value, Unit: string(unit), Running: percent / 100}}
 		if missing {

@@ -147,7 +147,7 @@ func randomSamples(r *rand.Rand) []Sample {
 	for i := range list {
 		list[i] = Sample{
 			Event:    []string{"cpu/mem-loads,ldlat=30/P", "ibs_op//", "mem-stores:pp"}[r.IntN(3)],
-			Function: []string{"", "add", "main", "operator new(unsigned long)", "f<a, b>"}[r.IntN(5)],
+			Function: []string{"", "add", "main", "operator new(unsigned long)", "f<a, b>", "std::operator|"}[r.IntN(6)],
 			Source:   []string{"", "a.c:7", "b.c:12"}[r.IntN(3)],
 			Thread:   1 + r.Uint32N(3), Addr: 0x1000 + r.Uint64N(512), Code: 0x400000 + r.Uint64N(3), Period: 1 + r.Uint64N(5), Cycles: r.Uint64N(4) * 30,
 			Data: DataSource(2<<r.IntN(2) | r.Uint64N(1<<46)&^31),
@@ -342,6 +342,22 @@ func TestSplitEvent(t *testing.T) {
 		s, ok := statLine([]byte(text))
 		if want := (Count{Event: "cpu/event=0xd1,umask=0x8/u", Value: 5, Running: 0.5}); !ok || s.Count != want {
 			t.Errorf("%s: got %+v, want %+v", text, s.Count, want)
+		}
+	}
+}
+
+// TestMissingValues checks lines without a value, with fields before the value and with a unit.
+func TestMissingValues(t *testing.T) {
+	for _, test := range []struct{ text, event, unit, missing string }{
+		{"1.000123,<not counted>,msec,task-clock,0,100.00,,", "task-clock", "msec", "not counted"},
+		{"S0,1,<not supported>,Joules,power/energy-pkg/,0,100.00,,", "power/energy-pkg/", "Joules", "not supported"},
+		{"     1.000123,S0-D0-C0,2,<not counted>,,cycles:u,0,0.00,,", "cycles:u", "", "not counted"},
+	} {
+		m := new(Measurements)
+		if err := m.Add("f", []byte(test.text+"\n")); err != nil {
+			t.Error(err)
+		} else if c := m.Counts[0]; c.Event != test.event || c.Unit != test.unit || c.Missing != test.missing {
+			t.Errorf("%s: got %+v", test.text, c)
 		}
 	}
 }

@@ -171,7 +171,6 @@ func isTime(field []byte) bool {
 // of decimal numbers, of which the first is the latency, and then the instruction.
 func (r *reader) columns(text []byte, s *Sample) {
 	var numbers [][]byte
-	text = text[bytes.LastIndexByte(text, '|')+1:]
 	for {
 		word, rest := cutField(text)
 		_, _, isHex := lines.Hex(word)
