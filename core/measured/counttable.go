@@ -80,12 +80,31 @@ func (q quantity) of(p *Prediction) (x float64, known bool) {
 	return 0, false
 }
 
+// predicted returns the predicted number for the event, and the quantity that it is the number of.
+func (c *Count) predicted(p *Prediction) (q quantity, x float64, known bool) {
+	if p == nil {
+		return 0, 0, false
+	}
+	q = events[eventKey(c.Event)]
+	x, known = q.of(p)
+	return q, x, known
+}
+
+// onlyLoads reports whether the event counts the misses of loads, but not those of stores.
+func (c *Count) onlyLoads() bool {
+	key := eventKey(c.Event)
+	switch events[key] {
+	case countL1Misses, countL2Misses, countMemory, countWalks:
+		return strings.Contains(key, "load") || strings.Contains(key, "_rd") || strings.HasSuffix(key, "_ldm")
+	}
+	return false
+}
+
 // countTable lists the counts, and the predicted number for each event that the prediction contains.
 func (m *Measurements) countTable(p *Prediction) report.Table {
 	t := report.Table{Key: "counts", Title: "Counted events", Columns: report.Columns(
 		"event", "measured", "unit", "running=time counted", "quantity=compared with", "predicted", "relative_difference=relative difference")}
 	for _, c := range m.Counts {
-		q := events[eventKey(c.Event)]
 		value := report.None()
 		switch counted := c.Missing == ""; {
 		case counted && c.Value >= 0 && c.Value < 1<<63 && c.Value == math.Trunc(c.Value):
@@ -94,11 +113,9 @@ func (m *Measurements) countTable(p *Prediction) report.Table {
 			value = report.Decimal(c.Value)
 		}
 		compared, predicted, difference := report.None(), report.None(), report.None()
-		if q != 0 && p != nil {
-			if x, known := q.of(p); known {
-				compared, predicted = report.TextOf(quantityNames[q]), report.Real(x)
-				difference = ratio(c.Value/x-1, x > 0 && c.Missing == "")
-			}
+		if q, x, known := c.predicted(p); known {
+			compared, predicted = report.TextOf(quantityNames[q]), report.Real(x)
+			difference = ratio(c.Value/x-1, x > 0 && c.Missing == "")
 		}
 		unit := name(c.Unit)
 		if c.Missing != "" {

@@ -192,6 +192,16 @@ func TestRepeatedRecords(t *testing.T) {
 	}
 }
 
+// rows returns the rows of the table with this key, or nil if there is no such table.
+func rows(tables []report.Table, key string) [][]report.Value {
+	for _, table := range tables {
+		if table.Key == key {
+			return table.Rows
+		}
+	}
+	return nil
+}
+
 func cell(t *testing.T, tables []report.Table, key string, row int, column string) float64 {
 	t.Helper()
 	for _, table := range tables {
@@ -216,9 +226,33 @@ func TestTablesAgreeWithNaiveSums(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
 	}
+	nearQuotient := func(what string, got report.Value, part, whole float64) {
+		t.Helper()
+		x, ok := got.Number()
+		if ok != (whole > 0) {
+			t.Errorf("%s: got %s, want %v of %v", what, got.Plain(), part, whole)
+		} else if ok {
+			near(what, x, part/whole)
+		}
+	}
 	for range 200 {
 		m := &Measurements{Samples: randomSamples(r)}
-		list := m.loads()
+		if r.IntN(4) == 0 {
+			for i := range m.Samples {
+				m.Samples[i].Data = m.Samples[i].Data&^31 | opStore
+			}
+		}
+		hasOp := func(op string) func(Sample) bool { return func(s Sample) bool { return s.Data.Op() == op } }
+		op := "load"
+		if !slices.ContainsFunc(m.Samples, hasOp("load")) {
+			op = "store"
+		}
+		var list []Sample
+		for _, s := range m.Samples {
+			if s.Data.Op() == op {
+				list = append(list, s)
+			}
+		}
 		tables := m.Tables(Options{LineBytes: 64}, nil)
 		sum := func(is func(s Sample) bool) (x float64) {
 			for _, s := range list {
@@ -238,16 +272,48 @@ func TestTablesAgreeWithNaiveSums(t *testing.T) {
 			near("miss ratio", cell(t, tables, "levels", row, "miss_ratio"), missed/(missed+hits))
 			row++
 		}
+		latency := func(is func(s Sample) bool) (x float64) {
+			for _, s := range list {
+				if is(s) {
+					x += float64(s.Period * s.Cycles)
+				}
+			}
+			return x
+		}
+		all := func(Sample) bool { return true }
 		for _, table := range tables {
+			if strings.Contains(table.Title, "loads") != (op == "load") && table.Key != "sources" && table.Key != "lines" && table.Key != "accesses" {
+				t.Errorf("the title of a table of %ss is %q", op, table.Title)
+			}
 			switch table.Key {
 			case "code":
-				for i, row := range table.Rows {
+				for _, row := range table.Rows {
 					function, source := row[0].Plain(), row[1].Plain()
 					own := func(s Sample) bool {
 						f, l := s.name(false)
 						return f == function && l == source
 					}
-					near("L1 misses", cell(t, tables, "code", i, "miss_ratio"), sum(func(s Sample) bool { return own(s) && s.Data.Source().at(1) == miss })/sum(own))
+					with := func(level int, o outcome) float64 {
+						return sum(func(s Sample) bool { return own(s) && s.Data.Source().at(level) == o })
+					}
+					missed := sum(func(s Sample) bool { return s.Data.Source().at(1) == miss })
+					nearQuotient("L1 miss ratio", row[table.Index("miss_ratio")], with(1, miss), with(1, miss)+with(1, hit))
+					nearQuotient("L3 miss ratio", row[table.Index("l3_miss_ratio")], with(3, miss), with(3, miss)+with(3, hit))
+					nearQuotient("share of the L1 misses", row[table.Index("misses_share")], with(1, miss), missed)
+					nearQuotient("share of the latency", row[table.Index("latency_share")], latency(own), latency(all))
+				}
+			case "sources":
+				for _, row := range table.Rows {
+					var cycles []uint64
+					for _, s := range m.Samples {
+						if s.Cycles > 0 && s.Data.Op() == row[0].Plain() && s.Data.Source().String() == row[1].Plain() {
+							cycles = append(cycles, slices.Repeat([]uint64{s.Cycles}, int(s.Period))...)
+						}
+					}
+					slices.Sort(cycles)
+					if got := row[table.Index("median_cycles")]; len(cycles) == 0 && !got.IsNone() || len(cycles) > 0 && !report.Equal(got, report.Count(cycles[(len(cycles)-1)/2])) {
+						t.Errorf("the median of %v is %s", cycles, got.Plain())
+					}
 				}
 			case "lines":
 				total := 0.0
@@ -299,7 +365,7 @@ func TestSharing(t *testing.T) {
 		offsets [2]uint64
 		threads [2]uint32
 		want    string
-	}{{[2]uint64{0, 8}, [2]uint32{1, 2}, "false"}, {[2]uint64{8, 8}, [2]uint32{1, 2}, "true"}, {[2]uint64{0, 8}, [2]uint32{1, 1}, "unknown"}} {
+	}{{[2]uint64{0, 8}, [2]uint32{1, 2}, "false sharing"}, {[2]uint64{8, 8}, [2]uint32{1, 2}, "true sharing"}, {[2]uint64{0, 8}, [2]uint32{1, 1}, "unknown"}} {
 		m := &Measurements{}
 		for i := range 2 {
 			m.Samples = append(m.Samples, Sample{Addr: 0x40 + test.offsets[i], Thread: test.threads[i], Data: modified, Period: 1})
@@ -358,6 +424,82 @@ func TestMissingValues(t *testing.T) {
 			t.Error(err)
 		} else if c := m.Counts[0]; c.Event != test.event || c.Unit != test.unit || c.Missing != test.missing {
 			t.Errorf("%s: got %+v", test.text, c)
+		}
+	}
+}
+
+// TestUnknownOutcomes checks that no ratio is printed if the outcomes of all samples are unknown, and
+// that samples with unknown outcomes do not count as hits.
+func TestUnknownOutcomes(t *testing.T) {
+	m := &Measurements{Samples: []Sample{{Data: opLoad, Period: 1}}}
+	tables := m.Tables(Options{LineBytes: 64}, &Prediction{Levels: []Level{{"L1", 10, 1}, {"L2", 0, 0}}})
+	for _, row := range rows(tables, "levels") {
+		if !row[3].IsNone() || !row[4].IsNone() || !row[7].IsNone() {
+			t.Errorf("%s: a ratio of no samples is %s", row[0].Plain(), row[3].Plain())
+		}
+	}
+	if row := rows(tables, "levels")[1]; !row[6].IsNone() {
+		t.Errorf("the predicted miss ratio of no accesses is %s", row[6].Plain())
+	}
+	for _, x := range rows(tables, "code")[0][3:7] {
+		if !x.IsNone() {
+			t.Errorf("a ratio of no samples is %s", x.Plain())
+		}
+	}
+
+	// Only one of these loads has a known outcome in L3.
+	m = &Measurements{Samples: []Sample{
+		{Data: opLoad | (levelMiss|bitL1)<<5, Period: 1}, {Data: opLoad | (levelMiss|bitL3)<<5, Period: 1}, {Data: opLoad, Period: 1},
+	}}
+	if got := cell(t, m.Tables(Options{LineBytes: 64}, nil), "code", 0, "l3_miss_ratio"); got != 1 {
+		t.Errorf("the L3 miss ratio is %v, want 1", got)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	p := &Prediction{Loads: 2, Stores: 1, Cycles: 9, Levels: []Level{{"L1", 3, 1}}}
+	const onlyLoads = "count only the misses of loads"
+	for _, test := range []struct {
+		text string
+		p    *Prediction
+		want []string // texts that the warnings contain, in this order
+	}{
+		{"event,value\nL1-dcache-load-misses:u,384\n", p, []string{"events such as L1-dcache-load-misses:u " + onlyLoads}},
+		{"event,value\nL1-dcache-load-misses:u,384\n", nil, nil},
+		{"event,value\nL1-dcache-load-misses:u,384\n", &Prediction{Loads: 2, Levels: p.Levels}, nil},
+		{"event,value\nmem_load_retired.l2_miss:u,384\n", p, nil}, // the prediction has no L2
+		{"event,value\nPAPI_L1_DCM,384\nPAPI_LD_INS,2\nL1-dcache-loads:u,4\n", p, nil},
+		{"1,,cycles,5,100.00\n", p, []string{"add :u", "predicted cycles"}},
+		{"<not supported>,,cycles,0,100.00,,\n<not supported>,,L1-dcache-load-misses,0,100.00,,\n", p, nil},
+	} {
+		m := new(Measurements)
+		if err := m.Add("f", []byte(test.text)); err != nil {
+			t.Fatal(err)
+		}
+		got := m.Warnings(test.p)
+		if !slices.EqualFunc(got, test.want, strings.Contains) {
+			t.Errorf("%q: got the warnings %q, want %q", test.text, got, test.want)
+		}
+	}
+	for skipped, want := range map[int]string{1: "1 sample contains no data source, and was skipped", 1234: "1,234 samples contain no data source, and were skipped"} {
+		if got := (&Measurements{Skipped: skipped}).Warnings(nil); !slices.Equal(got, []string{want}) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	stores := &Measurements{Samples: []Sample{{Data: opStore, Period: 1}}}
+	if got := stores.Warnings(p); len(got) != 1 || !strings.Contains(got[0], "cover only stores") {
+		t.Errorf("got %q for stores", got)
+	}
+}
+
+// TestOnlyLoads checks which events count only misses of loads.
+func TestOnlyLoads(t *testing.T) {
+	both := []string{"l1d_replacement", "l1d_cache_refill", "papi_l1_dcm", "l2d_cache_refill", "papi_l2_dcm", "cache_misses", "longest_lat_cache_miss",
+		"papi_l3_tcm", "papi_l3_dcm", "dtlb_walk", "papi_tlb_dm"}
+	for event, q := range events {
+		isMiss := q == countL1Misses || q == countL2Misses || q == countMemory || q == countWalks
+		if got, want := (&Count{Event: event}).onlyLoads(), isMiss && !slices.Contains(both, event); got != want {
+			t.Errorf("%s: got %v, want %v", event, got, want)
 		}
 	}
 }
@@ -452,7 +594,7 @@ func FuzzAdd(f *testing.F) {
 				if len(row) != len(table.Columns) {
 					t.Fatalf("%s: a row has %d cells, want %d", table.Key, len(row), len(table.Columns))
 				}
-				for _, key := range []string{"share", "miss_ratio", "at_least", "at_most", "l3_miss_share"} {
+				for _, key := range []string{"share", "miss_ratio", "at_least", "at_most", "l3_miss_ratio"} {
 					if i := table.Index(key); i >= 0 {
 						if x, ok := row[i].Number(); ok && !(x >= 0 && x <= 1+1e-9) {
 							t.Errorf("%s: %s is %v", table.Key, key, x)
@@ -461,6 +603,6 @@ func FuzzAdd(f *testing.F) {
 				}
 			}
 		}
-		_ = m.Warnings(true)
+		_ = m.Warnings(p)
 	})
 }

@@ -2,6 +2,7 @@ package measured
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -70,12 +71,9 @@ func limited(t report.Table, n int) report.Table {
 type weights struct {
 	samples     uint64
 	sum, square float64
-	cycles      float64   // sum of period × latency of the samples whose latency is known
-	timed       float64   // sum of the periods of these samples
-	latencies   []latency // of these samples
+	cycles      float64 // sum of period × latency of the samples whose latency is known
+	timed       float64 // sum of the periods of these samples
 }
-
-type latency struct{ cycles, period uint64 }
 
 func (w *weights) add(s *Sample) {
 	period := float64(s.Period)
@@ -85,7 +83,6 @@ func (w *weights) add(s *Sample) {
 	if s.Cycles > 0 {
 		w.cycles += period * float64(s.Cycles)
 		w.timed += period
-		w.latencies = append(w.latencies, latency{s.Cycles, s.Period})
 	}
 }
 
@@ -96,12 +93,17 @@ func (w *weights) mean() report.Value {
 	return report.Decimal(w.cycles / w.timed)
 }
 
-// median returns the latency that half of the events do not exceed.
-func (w *weights) median() report.Value {
-	slices.SortFunc(w.latencies, func(a, b latency) int { return cmp.Compare(a.cycles, b.cycles) })
-	below := 0.0
-	for _, l := range w.latencies {
-		if below += float64(l.period); 2*below >= w.timed {
+type latency struct{ cycles, period uint64 }
+
+// median returns the latency that half of the events do not exceed. It sorts the list.
+func median(list []latency) report.Value {
+	slices.SortFunc(list, func(a, b latency) int { return cmp.Compare(a.cycles, b.cycles) })
+	all, below := 0.0, 0.0
+	for _, l := range list {
+		all += float64(l.period)
+	}
+	for _, l := range list {
+		if below += float64(l.period); 2*below >= all {
 			return report.Count(l.cycles)
 		}
 	}
@@ -134,62 +136,89 @@ func ratio(x float64, known bool) report.Value {
 	return report.Ratio(x)
 }
 
-// loads returns the samples of loads or, if there are none, all samples. Latencies and data sources
-// of stores mean something else: a store retires before its line arrives.
-func (m *Measurements) loads() []Sample {
-	list := make([]Sample, 0, len(m.Samples))
-	for _, s := range m.Samples {
-		if s.Data.Op() == "load" {
-			list = append(list, s)
+// share returns the ratio of a part to the whole, or no value if the whole is 0.
+func share(part, whole float64) report.Value { return ratio(part/whole, whole > 0) }
+
+// outcomes adds up the samples for which it is known whether they missed.
+type outcomes struct{ all, missed weights }
+
+func (o *outcomes) add(s *Sample, known, missed bool) {
+	if known {
+		o.all.add(s)
+	}
+	if known && missed {
+		o.missed.add(s)
+	}
+}
+
+// addLevel adds a sample that hit or missed in a cache level, where 1 is L1.
+func (o *outcomes) addLevel(s *Sample, level int) {
+	at := s.Data.Source().at(level)
+	o.add(s, at == hit || at == miss, at == miss)
+}
+
+func (o *outcomes) ratio() report.Value { return share(o.missed.sum, o.all.sum) }
+
+// interval returns the ends of the confidence interval of the ratio.
+func (o *outcomes) interval() (low, high report.Value) {
+	if o.all.samples == 0 {
+		return report.None(), report.None()
+	}
+	least, most := o.all.interval(o.missed.sum)
+	return report.Ratio(least), report.Ratio(most)
+}
+
+// difference returns the measured minus the predicted ratio.
+func (o *outcomes) difference(part, whole float64) report.Value {
+	return ratio(o.missed.sum/o.all.sum-part/whole, o.all.sum > 0 && whole > 0)
+}
+
+// operation returns the operation whose samples are compared with the prediction: "load", or
+// "store" if the samples contain no load. The operations are not mixed, because latencies and data
+// sources of stores mean something else: a store retires before its line arrives.
+func (m *Measurements) operation() string {
+	if slices.ContainsFunc(m.Samples, func(s Sample) bool { return s.Data.Op() == "load" }) {
+		return "load"
+	}
+	return "store"
+}
+
+// comparedSamples iterates over the samples of [Measurements.operation].
+func (m *Measurements) comparedSamples() iter.Seq[*Sample] {
+	return func(yield func(*Sample) bool) {
+		op := m.operation()
+		for i := range m.Samples {
+			if s := &m.Samples[i]; s.Data.Op() == op && !yield(s) {
+				return
+			}
 		}
 	}
-	if len(list) == 0 {
-		return m.Samples
-	}
-	return list
 }
 
 // levelTable compares the miss ratio of each level with the prediction. A level's ratio is the share
-// of the loads that reached the level.
+// of the samples that reached the level.
 func (m *Measurements) levelTable(p *Prediction) report.Table {
-	t := report.Table{Key: "levels", Title: "Miss ratios of the sampled loads", Columns: report.Columns(
+	t := report.Table{Key: "levels", Title: "Miss ratios of the sampled " + m.operation() + "s", Columns: report.Columns(
 		"level", "samples", "misses=missed", "miss_ratio=measured miss ratio", "at_least=at least", "at_most=at most",
 		"predicted_miss_ratio=predicted miss ratio", "difference")}
-	list := m.loads()
 	deepest := 3
 	if p != nil {
 		deepest = max(deepest, len(p.Levels))
 	}
 	for level := 1; level <= deepest; level++ {
-		var all, missed weights
-		for i := range list {
-			switch list[i].Data.Source().at(level) {
-			case miss:
-				missed.add(&list[i])
-				all.add(&list[i])
-			case hit:
-				all.add(&list[i])
-			}
+		var o outcomes
+		for s := range m.comparedSamples() {
+			o.addLevel(s, level)
 		}
-		hasPrediction := p != nil && level <= len(p.Levels)
-		if all.samples == 0 && !hasPrediction {
+		l := Level{Name: "L" + strconv.Itoa(level)}
+		if p != nil && level <= len(p.Levels) {
+			l = p.Levels[level-1]
+		} else if o.all.samples == 0 {
 			continue
 		}
-		label, low, high := "L"+strconv.Itoa(level), 0.0, 0.0
-		measured := all.samples > 0
-		if measured {
-			low, high = all.interval(missed.sum)
-		}
-		predicted, difference := report.None(), report.None()
-		if hasPrediction {
-			l := p.Levels[level-1]
-			label = l.Name
-			if predicted = report.Quotient(l.Misses, l.Accesses); measured && l.Accesses > 0 {
-				difference = report.Ratio(missed.sum/all.sum - l.Misses/l.Accesses)
-			}
-		}
-		t.Add(report.TextOf(label), report.Count(all.samples), report.Count(missed.samples), report.Quotient(missed.sum, all.sum),
-			ratio(low, measured), ratio(high, measured), predicted, difference)
+		low, high := o.interval()
+		t.Add(report.TextOf(l.Name), report.Count(o.all.samples), report.Count(o.missed.samples), o.ratio(), low, high,
+			share(l.Misses, l.Accesses), o.difference(l.Misses, l.Accesses))
 	}
 	return t
 }
@@ -201,6 +230,7 @@ func (m *Measurements) sourceTable() report.Table {
 	for _, op := range []string{"load", "store"} {
 		var all weights
 		var by [numSources]weights
+		var latencies [numSources][]latency
 		var contended [numSources]uint64
 		for i := range m.Samples {
 			s := &m.Samples[i]
@@ -210,14 +240,17 @@ func (m *Measurements) sourceTable() report.Table {
 			source := s.Data.Source()
 			all.add(s)
 			by[source].add(s)
+			if s.Cycles > 0 {
+				latencies[source] = append(latencies[source], latency{s.Cycles, s.Period})
+			}
 			if s.Data.Contended() {
 				contended[source]++
 			}
 		}
 		for source := range by {
 			if w := &by[source]; w.samples > 0 {
-				t.Add(report.TextOf(op), report.TextOf(Source(source).String()), report.Count(w.samples), report.Quotient(w.sum, all.sum),
-					report.Count(contended[source]), w.mean(), w.median())
+				t.Add(report.TextOf(op), report.TextOf(Source(source).String()), report.Count(w.samples), share(w.sum, all.sum),
+					report.Count(contended[source]), w.mean(), median(latencies[source]))
 			}
 		}
 	}
@@ -226,53 +259,45 @@ func (m *Measurements) sourceTable() report.Table {
 
 // translationTable compares the share of page walks with the prediction.
 func (m *Measurements) translationTable(p *Prediction) report.Table {
-	t := report.Table{Key: "translation", Title: "Page walks of the sampled loads", Columns: report.Columns(
+	t := report.Table{Key: "translation", Title: "Page walks of the sampled " + m.operation() + "s", Columns: report.Columns(
 		"samples", "walks=page walks", "share", "at_least=at least", "at_most=at most", "predicted_share=predicted share", "difference")}
-	var all, walks weights
-	list := m.loads()
-	for i := range list {
-		walk, known := list[i].Data.PageWalk()
-		if known {
-			all.add(&list[i])
-		}
-		if walk {
-			walks.add(&list[i])
-		}
+	var o outcomes
+	for s := range m.comparedSamples() {
+		walk, known := s.Data.PageWalk()
+		o.add(s, known, walk)
 	}
-	if all.samples == 0 {
+	if o.all.samples == 0 {
 		return t
 	}
-	low, high := all.interval(walks.sum)
-	predicted, difference := report.None(), report.None()
-	if p != nil && p.Translations > 0 {
-		predicted = report.Ratio(p.PageWalks / p.Translations)
-		difference = report.Ratio(walks.sum/all.sum - p.PageWalks/p.Translations)
+	if p == nil {
+		p = new(Prediction)
 	}
-	t.Add(report.Count(all.samples), report.Count(walks.samples), report.Quotient(walks.sum, all.sum), report.Ratio(low), report.Ratio(high), predicted, difference)
+	low, high := o.interval()
+	t.Add(report.Count(o.all.samples), report.Count(o.missed.samples), o.ratio(), low, high,
+		share(p.PageWalks, p.Translations), o.difference(p.PageWalks, p.Translations))
 	return t
 }
 
-// code contains the sampled loads of a function or a source line.
+// code contains the samples of a function or a source line.
 type code struct {
-	function, source      string
-	all, missed, missedL3 weights
-	contended             uint64
+	function, source string
+	all              weights
+	l1, l3           outcomes
+	contended        uint64
 }
 
-// codeTable groups the sampled loads by code, in descending order of their latencies.
+// codeTable groups the samples by code, in descending order of their latencies.
 func (m *Measurements) codeTable(o Options, p *Prediction) report.Table {
-	title := "Sampled loads by source line"
+	unit := "source line"
 	if o.ByFunction {
-		title = "Sampled loads by function"
+		unit = "function"
 	}
-	t := report.Table{Key: "code", Title: title, Columns: report.Columns(
-		"function", "source=source line", "samples", "mean_cycles=mean latency (cycles)", "latency_share=share of the latency", "miss_ratio=L1 miss ratio", "l3_miss_share=missed L3",
+	t := report.Table{Key: "code", Title: "Sampled " + m.operation() + "s by " + unit, Columns: report.Columns(
+		"function", "source=source line", "samples", "mean_cycles=mean latency (cycles)", "latency_share=share of the latency", "miss_ratio=L1 miss ratio", "l3_miss_ratio=L3 miss ratio",
 		"contended=from another core's cache", "misses_share=share of the L1 misses", "predicted_misses_share=predicted share of the L1 misses")}
-	list := m.loads()
-	var all, missed weights
+	var cycles, missed float64
 	rows, at := []*code{}, map[[2]string]*code{}
-	for i := range list {
-		s := &list[i]
+	for s := range m.comparedSamples() {
 		function, source := s.name(o.ByFunction)
 		key := [2]string{function, source}
 		c := at[key]
@@ -281,16 +306,9 @@ func (m *Measurements) codeTable(o Options, p *Prediction) report.Table {
 			at[key] = c
 			rows = append(rows, c)
 		}
-		all.add(s)
 		c.all.add(s)
-		from := s.Data.Source()
-		if from.at(1) == miss {
-			missed.add(s)
-			c.missed.add(s)
-		}
-		if from.at(3) == miss {
-			c.missedL3.add(s)
-		}
+		c.l1.addLevel(s, 1)
+		c.l3.addLevel(s, 3)
 		if s.Data.Contended() {
 			c.contended++
 		}
@@ -299,13 +317,16 @@ func (m *Measurements) codeTable(o Options, p *Prediction) report.Table {
 		return cmp.Or(cmp.Compare(b.all.cycles, a.all.cycles), cmp.Compare(b.all.sum, a.all.sum))
 	})
 	for _, c := range rows {
+		cycles += c.all.cycles
+		missed += c.l1.missed.sum
+	}
+	for _, c := range rows {
 		predicted := report.None()
 		if p != nil && p.Misses != nil {
 			predicted = ratio(p.Misses(c.function, c.source))
 		}
-		t.Add(name(c.function), name(c.source), report.Count(c.all.samples), c.all.mean(), report.Quotient(c.all.cycles, all.cycles),
-			report.Quotient(c.missed.sum, c.all.sum), report.Quotient(c.missedL3.sum, c.all.sum), report.Count(c.contended),
-			report.Quotient(c.missed.sum, missed.sum), predicted)
+		t.Add(name(c.function), name(c.source), report.Count(c.all.samples), c.all.mean(), share(c.all.cycles, cycles),
+			c.l1.ratio(), c.l3.ratio(), report.Count(c.contended), share(c.l1.missed.sum, missed), predicted)
 	}
 	return t
 }
@@ -399,8 +420,8 @@ func (l *cacheLine) add(s *Sample, o Options) {
 	}
 }
 
-// kind returns how threads share the line, as far as the samples show it: "false" if several threads
-// use the line but no two threads use the same offset, and "true" if two threads do.
+// kind returns how threads share the line, as far as the samples show it: "false sharing" if several
+// threads use the line but no two threads use the same offset, and "true sharing" if two threads do.
 func (l *cacheLine) kind() string {
 	if len(l.threads) < 2 {
 		return "unknown"
@@ -408,9 +429,9 @@ func (l *cacheLine) kind() string {
 	user := map[uint64]uint32{}
 	for _, a := range l.accesses {
 		if thread, used := user[a.offset]; used && thread != a.thread {
-			return "true"
+			return "true sharing"
 		}
 		user[a.offset] = a.thread
 	}
-	return "false"
+	return "false sharing"
 }

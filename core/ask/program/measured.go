@@ -78,7 +78,7 @@ func measure(r *ask.Run, q ask.Question, d *report.Document) error {
 	for _, t := range m.Tables(o, p) {
 		d.Tables = append(d.Tables, answers.WithoutEmpty(t))
 	}
-	d.Warnings = append(d.Warnings, m.Warnings(p != nil)...)
+	d.Warnings = append(d.Warnings, m.Warnings(p)...)
 	return nil
 }
 
