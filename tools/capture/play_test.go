@@ -432,6 +432,33 @@ func TestPart(t *testing.T) {
 	}
 }
 
+// TestStepsAfterPart checks that steps of a thread that are written after the recorded part, and after
+// the runtime has emptied their words, do not appear in the next thread, which uses the same buffer.
+func TestStepsAfterPart(t *testing.T) {
+	got := runProgram(t, []string{"STACKGLASS_FOR=20000"}, buildPlay(t, "interrupted.c")).readTrace(t, trace.AllKinds)
+	want := map[uint32][]uint64{1: {0}}
+	for i := range uint64(20000) {
+		want[2] = append(want[2], i%10000)
+	}
+	want[3] = slices.Concat(want[2][:4000], want[2][:10000])
+	loads, interrupted := map[uint32][]uint64{}, 0
+	for i, addr := range got.Addr {
+		if thread := got.Thread[i]; thread == 3 && addr == 1<<41 {
+			interrupted++
+		} else {
+			loads[thread] = append(loads[thread], addr)
+		}
+	}
+	for thread := range want {
+		if !slices.Equal(loads[thread], want[thread]) {
+			t.Errorf("thread %d has %d loads, want %d, or has other loads", thread, len(loads[thread]), len(want[thread]))
+		}
+	}
+	if len(loads) != len(want) || interrupted != 1 || got.ending.Lost != 0 {
+		t.Errorf("the trace has %d threads and %d interrupted loads, and ends with %+v; want 3 threads, 1 interrupted load and no lost steps", len(loads), interrupted, got.ending)
+	}
+}
+
 // rowsOf returns the rows of a thread as texts. In the program counting.c, the numbers of threads
 // depend on the order in which they start, and so does the upper half of their addresses.
 func rowsOf(b *trace.Batch, thread uint32) (rows []string) {

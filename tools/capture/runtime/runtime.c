@@ -188,12 +188,19 @@ static void consume(struct sg_thread *t, const uint64_t *end)
 	t->from = (uint64_t *)end;
 }
 
+// Creates the encoder of a thread. The whole buffer is cleared: steps that are not recorded, such as
+// steps after the recorded part, may have been written to words that were already cleared.
+static void make_encoder(struct sg_thread *t)
+{
+	sg_encoder_clear(0, t->buffer, t->buffer + SG_MOST_WORDS);
+	t->encoder = sg_run.file ? sg_encoder_new(sg_run.file, t->number) : 0;
+}
+
 SG_API void sg_begin_anew(struct sg_thread *t)
 {
 	if (t->encoder)
 		sg_encoder_free(t->encoder);
-	sg_encoder_clear(0, t->from, __sg_thread.cursor);
-	t->encoder = sg_run.file ? sg_encoder_new(sg_run.file, t->number) : 0;
+	make_encoder(t);
 	t->recording = sg_run.recording && t->encoder;
 	t->id = sg_my_id();
 	t->described = false;
@@ -310,12 +317,12 @@ static bool equip(struct sg_thread *t)
 	t->described = false;
 	t->rounds = 0;
 	t->open_regions = 0;
-	if (!t->buffer && (t->buffer = sg_map(sg_buffer_bytes)))
-		sg_encoder_clear(0, t->buffer, t->buffer + SG_MOST_WORDS);
-	if (sg_run.file)
-		t->encoder = sg_encoder_new(sg_run.file, t->number);
+	if (!t->buffer)
+		t->buffer = sg_map(sg_buffer_bytes);
 	bool equipped = t->buffer;
-	if (!equipped)
+	if (equipped)
+		make_encoder(t);
+	else
 		leave_node(t);
 	sg_release(&t->lock);
 	return equipped;
