@@ -500,7 +500,7 @@ func (t *headerCopies) header(r trace.Reader) *trace.Header {
 // the tables is sufficient, because entries are only added.
 func sameHeader(a, b *trace.Header) bool {
 	p, q := a.Program, b.Program
-	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&
+	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced && a.Extent == b.Extent &&
 		(p == nil) == (q == nil) && (p == nil || len(p.Modules) == len(q.Modules) && len(p.Functions) == len(q.Functions) &&
 		len(p.Blocks) == len(q.Blocks) && len(p.Sites) == len(q.Sites) && len(p.Objects) == len(q.Objects) && len(p.Threads) == len(q.Threads))
 }

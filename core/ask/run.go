@@ -223,7 +223,7 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 	if p.Totals.AllReferences() == 0 {
 		say(NoReference)
 	}
-	if text := PartDoubt(p); text != "" {
+	for _, text := range PartDoubts(p) {
 		say(text)
 	}
 	if p.Input.Threads != nil && !p.Input.Header.Threads {
@@ -244,12 +244,24 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 	return list
 }
 
-// PartDoubt returns the warning about the profile of a part of a run, or "".
-func PartDoubt(p *profile.Profile) string {
-	if p.Input.Skip == 0 || p.Totals.AllReferences() == 0 {
-		return ""
+// PartDoubts returns the warnings about the profile of a part of a run.
+func PartDoubts(p *profile.Profile) (list []string) {
+	if p.Totals.AllReferences() == 0 {
+		return nil
 	}
-	return "the analysis begins at reference " + strconv.FormatUint(p.Input.Skip, 10) + " with empty caches and counts references from there, so the first access to each line is a cold miss, and values that were written earlier have no source"
+	const cold = "so the first access to each line is a cold miss, "
+	number := func(n uint64) string { return report.Count(n).Human() }
+	recorded := p.Input.Header.Extent
+	if n := recorded.After; n > 0 {
+		list = append(list, "the recording begins with empty caches after the first "+number(n)+" references of each thread, "+cold+"values that were written earlier have no source, and memory blocks that were allocated earlier are unknown")
+	}
+	if n := recorded.For; n > 0 {
+		list = append(list, "the recording contains at most "+number(n)+" references of each thread")
+	}
+	if n := p.Input.Skip; n > 0 {
+		list = append(list, "the analysis begins at reference "+number(n)+" with empty caches and counts references from there, "+cold+"and values that were written earlier have no source")
+	}
+	return list
 }
 
 // NoReference is the warning about a profile without references.

@@ -85,11 +85,17 @@ func (c *coder) ascending(list *[]uint32, limit uint64) {
 }
 
 func (in *Input) code(c *coder) {
+	extent, whole := &in.Header.Extent, trace.Extent{}
+	limited := *extent != whole
 	c.Text(&in.Header.Format)
-	c.Flags(&in.Header.Threads, &in.Header.PCs, &in.Header.Sizes, &in.Header.Sliced)
+	c.Flags(&in.Header.Threads, &in.Header.PCs, &in.Header.Sizes, &in.Header.Sliced, &limited)
 	codec.Below(c.Coder, &in.Kinds, uint64(trace.AllKinds)+1)
 	c.U64s(&in.Skip, &in.Limit)
 	codec.Optional(c.Coder, &in.Threads, 1, c.U32)
+	if limited {
+		c.U64s(&extent.After, &extent.For)
+		c.Check(*extent != whole, "the recorded part of each thread is empty")
+	}
 }
 
 func (t *Totals) code(c *coder) {

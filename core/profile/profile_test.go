@@ -288,6 +288,23 @@ func TestEncodedDigest(t *testing.T) {
 	}
 }
 
+// TestRecordedExtent checks that a profile stores which part of each thread was recorded, and that this
+// part changes the digest, but not the bytes of a profile of whole threads.
+func TestRecordedExtent(t *testing.T) {
+	whole := testProfile(true)
+	for _, e := range []trace.Extent{{After: 20000}, {For: 1 << 63}, {After: 1, For: 2}} {
+		p := testProfile(true)
+		p.Input.Header.Extent = e
+		got, err := profile.Decode(p.Encode())
+		if err != nil || got.Input.Header.Extent != e {
+			t.Errorf("%+v: the decoded profile has the extent %+v, error %v", e, got.Input.Header.Extent, err)
+		}
+		if p.Digest() == whole.Digest() {
+			t.Errorf("%+v: the profile has the digest of a profile of whole threads", e)
+		}
+	}
+}
+
 // TestDocumentedExample checks the example in sections.go.
 func TestDocumentedExample(t *testing.T) {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}

@@ -28,6 +28,8 @@ type Header struct {
 	// Sliced means that the references of different threads are ordered only between time slices.
 	// Their order within a slice is unknown.
 	Sliced bool
+	// Extent is the recorded part of each thread.
+	Extent Extent
 
 	// Program describes the program, or is nil if the format does not describe programs. Readers
 	// only append to the program's tables, so indices remain valid.
@@ -54,6 +56,44 @@ func (h *Header) LeftOut() string {
 	return ""
 }
 
+// Extent is the part of each thread that a capture tool records. The zero value is the whole thread.
+type Extent struct {
+	After uint64 // number of references that are left out at the beginning of each thread
+	For   uint64 // maximum number of references of each thread that are then recorded; 0: no limit
+}
+
+// These facts describe an [Extent]. The runtime in tools/capture writes the same names.
+const (
+	afterFact = "references left out at the beginning of each thread"
+	forFact   = "limit of references in each thread"
+)
+
+// Facts returns the facts that describe the extent.
+func (e Extent) Facts() (facts []Fact) {
+	for _, f := range []struct {
+		name string
+		n    uint64
+	}{{afterFact, e.After}, {forFact, e.For}} {
+		if f.n > 0 {
+			facts = append(facts, Fact{f.name, strconv.FormatUint(f.n, 10)})
+		}
+	}
+	return facts
+}
+
+// ExtentOf returns the extent that the facts describe.
+func ExtentOf(facts []Fact) (e Extent) {
+	for _, f := range facts {
+		switch f.Name {
+		case afterFact:
+			e.After, _ = strconv.ParseUint(f.Value, 10, 64)
+		case forFact:
+			e.For, _ = strconv.ParseUint(f.Value, 10, 64)
+		}
+	}
+	return e
+}
+
 // Join extends the header with the header of a different segment of the same trace.
 func (h *Header) Join(other Header) {
 	if h.Format == "" {
@@ -64,6 +104,9 @@ func (h *Header) Join(other Header) {
 	h.Sizes = h.Sizes || other.Sizes
 	h.Sites = h.Sites || other.Sites
 	h.Sliced = h.Sliced || other.Sliced
+	if h.Extent == (Extent{}) {
+		h.Extent = other.Extent
+	}
 	if h.Program == nil {
 		h.Program = other.Program
 	}

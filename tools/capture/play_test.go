@@ -422,8 +422,8 @@ func TestPart(t *testing.T) {
 		for _, p := range c.parts {
 			env := []string{"STACKGLASS_AFTER=" + strconv.FormatUint(p[0], 10), "STACKGLASS_FOR=" + strconv.FormatUint(p[1], 10)}
 			got, want := runProgram(t, env, program, c.args...).readTrace(t, everything), part(whole, p[0], p[1])
-			if got.ending.Lost != 0 || got.ending.How != "exit" {
-				t.Errorf("%s %v: the trace ends with %+v", c.program, env, got.ending)
+			if got.ending.Lost != 0 || got.ending.How != "exit" || got.header.Extent != (trace.Extent{After: p[0], For: p[1]}) {
+				t.Errorf("%s %v: the trace ends with %+v and describes the extent %+v", c.program, env, got.ending, got.header.Extent)
 			}
 			for _, thread := range []uint32{1, 2, 3, 4} {
 				sameRows(t, c.program+" "+strings.Join(env, " "), rowsOf(got.Batch, thread), rowsOf(want, thread))

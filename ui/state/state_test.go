@@ -844,3 +844,29 @@ func TestSpacesInNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestPartNote checks that the page tells which part of a run was recorded or analysed, and that it
+// tells nothing about a whole run.
+func TestPartNote(t *testing.T) {
+	for _, c := range []struct {
+		extent trace.Extent
+		skip   uint64
+		want   []string
+	}{
+		{trace.Extent{}, 0, nil},
+		{trace.Extent{For: 30000}, 0, []string{"The recording contains at most 30,000 references of each thread."}},
+		{trace.Extent{After: 20000}, 7000, []string{"The recording begins with empty caches after the first 20,000 references of each thread, ", " unknown. The analysis begins at reference 7,000 with empty caches"}},
+	} {
+		p := &profile.Profile{Input: profile.Input{Skip: c.skip, Header: trace.Header{Extent: c.extent}}}
+		p.Totals.References[trace.Load] = 1
+		got := (&View{Profile: p}).PartNote()
+		if (got == "") != (c.want == nil) {
+			t.Errorf("%+v: the note is %q", c.extent, got)
+		}
+		for _, text := range c.want {
+			if !strings.Contains(got, text) {
+				t.Errorf("%+v: the note is %q, want %q", c.extent, got, text)
+			}
+		}
+	}
+}

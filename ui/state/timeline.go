@@ -37,7 +37,13 @@ func ParseRange(text string) (r Range) {
 }
 
 // PartNote describes the analysis of a part of a run. PartNote returns "" for a whole run.
-func (v *View) PartNote() string { return doubtOf(ask.PartDoubt(v.Profile)) }
+func (v *View) PartNote() string {
+	list := ask.PartDoubts(v.Profile)
+	for i, text := range list {
+		list[i] = doubtOf(text)
+	}
+	return strings.Join(list, " ")
+}
 
 // PartName names a part of a run of the given number of references, or of an unknown number if the
 // parameter "all" is 0. The parameter "run" is the name of the run, or "".

@@ -91,7 +91,7 @@ func (in *Input) readBlocks() (*blocks.Run, error) {
 	}
 	p := in.Profile
 	switch {
-	case p.State.Partial || p.Input.Skip > 0 || p.Input.Limit > 0 || p.Input.Threads != nil:
+	case p.State.Partial || p.Input.Header.Extent != (trace.Extent{}) || p.Input.Skip > 0 || p.Input.Limit > 0 || p.Input.Threads != nil:
 		return nil, bad("the profile covers only a part of the run", "a complete run, because the counts of a part of a run follow no formula")
 	case p.Sampled != nil:
 		return nil, bad("the profile covers only a sample of the run", "the complete run; analyse the trace again without --sample")

@@ -298,13 +298,14 @@ func TestErrorsOfUnpredictableRuns(t *testing.T) {
 		t.Errorf("error %v, want no error, and a caveat about an input within the range of the runs", err)
 	}
 	other := newNested([]*nest{{times: 1}}).input(400)
-	partial, sampled, bare := irregular("p", 400, 1, 0), irregular("s", 400, 1, 0), irregular("n", 400, 1, 0)
+	partial, extent, sampled, bare := irregular("p", 400, 1, 0), irregular("e", 400, 1, 0), irregular("s", 400, 1, 0), irregular("n", 400, 1, 0)
+	extent.Profile.Input.Header.Extent.For = 1
 	partial.Profile.State.Partial = true
 	sampled.Profile.Sampled = &profile.Sampled{}
 	bare.Profile.Blocks = nil
 	for want, inputs := range map[string][]Input{
-		"at least two": {a}, "different inputs": {a, a}, "different programs or builds": {a, other}, "a part of a run": {a, partial},
-		"only a sample of the run": {a, sampled}, "contains no blocks": {a, bare},
+		"at least two": {a}, "different inputs": {a, a}, "different programs or builds": {a, other}, "p: the profile covers only a part of the run": {a, partial},
+		"e: the profile covers only a part of the run": {a, extent}, "only a sample of the run": {a, sampled}, "contains no blocks": {a, bare},
 	} {
 		if _, err := FitProgram([]string{"n"}, inputs); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("FitProgram: error %v, want an error with %q", err, want)

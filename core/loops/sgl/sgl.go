@@ -256,7 +256,7 @@ var (
 // header returns the header of the trace, as far as the file has been read.
 func (f *file) header() trace.Header {
 	inner := f.frames.Header()
-	h := trace.Header{Format: "sgl", Program: inner.Program, Capture: inner.Capture}
+	h := trace.Header{Format: "sgl", Program: inner.Program, Capture: inner.Capture, Extent: trace.ExtentOf(inner.Capture)}
 	for i, is := range columnsOf(&h) {
 		*is = f.flags>>i&1 != 0
 	}

@@ -71,6 +71,9 @@ func (m *Importer) writeFacts(h trace.Header) {
 	change("threads", m.told.Threads != h.Threads, yesNo(h.Threads))
 	change("sizes", m.told.Sizes != h.Sizes, yesNo(h.Sizes))
 	change("format", m.told.Format != h.Format, h.Format)
+	if m.told.Extent != h.Extent {
+		m.w.Facts(h.Extent.Facts())
+	}
 	m.told = h
 }
 

@@ -106,6 +106,7 @@ func (r *Reader) Header() trace.Header {
 		Threads: !t.noThreads, Sizes: !t.noSizes,
 		Program: &t.program, Capture: t.facts,
 		Sliced: slices.Contains(t.facts, trace.Fact{Name: "order", Value: "sliced"}),
+		Extent: trace.ExtentOf(t.facts),
 	}
 }
 

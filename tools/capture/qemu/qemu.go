@@ -31,6 +31,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
@@ -63,7 +64,7 @@ var ErrNoCompiler = errors.New(
 var compilers = []string{"cc", "gcc", "clang"}
 
 // runtimeParts lists the sources of the runtime that the plugin contains.
-var runtimeParts = []string{"encode.c", "file.c", "pack.c", "system.c"}
+var runtimeParts = []string{"encode.c", "file.c", "pack.c", "say.c", "system.c"}
 
 // Plugin returns the path of the plugin for the given QEMU program. Plugin compiles the plugin
 // unless the user's cache contains it. The error may be [ErrNoCompiler] or a
@@ -188,17 +189,11 @@ func findCompiler() string {
 	return ""
 }
 
-// Extent limits what is recorded.
-type Extent struct {
-	MostBytes uint64 // maximum size of the recording; 0: no limit
-	After     uint64 // number of references that are left out at the beginning of each thread
-	For       uint64 // number of references of each thread that are then recorded; 0: all
-}
-
 // Command returns the command that runs a program, with the given name as argument 0, and records
-// the run to a file. The program has the environment of this process.
-func Command(emulator, plugin, recording string, e Extent, name, program string, args []string) *exec.Cmd {
-	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(e.MostBytes, 10),
+// the run to a file of at most mostBytes bytes; 0 means no limit. The program has the environment of
+// this process.
+func Command(emulator, plugin, recording string, mostBytes uint64, e trace.Extent, name, program string, args []string) *exec.Cmd {
+	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(mostBytes, 10),
 		"STACKGLASS_TRACE_AFTER=" + strconv.FormatUint(e.After, 10), "STACKGLASS_TRACE_FOR=" + strconv.FormatUint(e.For, 10)}
 	line := []string{"-plugin", plugin, "-0", name}
 	env := os.Environ()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
@@ -111,7 +112,7 @@ func TestCommand(t *testing.T) {
 	t.Setenv("LD_PRELOAD", "")
 	os.Unsetenv("LD_PRELOAD")
 	t.Setenv("STACKGLASS_TRACE", "mine")
-	cmd := Command("/bin/qemu", "/p.so", "/t.sgt", Extent{7, 8, 9}, "./prog", "/prog", []string{"-x", "y"})
+	cmd := Command("/bin/qemu", "/p.so", "/t.sgt", 7, trace.Extent{After: 8, For: 9}, "./prog", "/prog", []string{"-x", "y"})
 	want := "/bin/qemu -plugin /p.so -0 ./prog -U LD_PRELOAD -E STACKGLASS_TRACE=mine -U STACKGLASS_TRACE_BYTES -U STACKGLASS_TRACE_AFTER -U STACKGLASS_TRACE_FOR -- /prog -x y"
 	if got := strings.Join(cmd.Args, " "); got != want {
 		t.Errorf("got  %s,\nwant %s", got, want)

@@ -38,12 +38,13 @@ const (
 
 // Options controls how a program is recorded.
 type Options struct {
-	Output      string // the file for the trace
-	Tracer      string // [QEMU], [Valgrind], or "" for the first of these tracers that is installed
-	qemu.Extent        // what to record; with Valgrind, MostBytes has no effect
-	Stdin       io.Reader
-	Stdout      io.Writer
-	Stderr      io.Writer
+	Output       string // the file for the trace
+	Tracer       string // [QEMU], [Valgrind], or "" for the first of these tracers that is installed
+	MostBytes    uint64 // maximum size of the recording; 0: no limit; with Valgrind, it has no effect
+	trace.Extent        // what to record
+	Stdin        io.Reader
+	Stdout       io.Writer
+	Stderr       io.Writer
 }
 
 // Result describes a trace and how the program ended.
@@ -138,7 +139,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	dir, base := filepath.Split(o.Output)
 	recording := filepath.Join(dir, "."+base+"."+strconv.Itoa(os.Getpid())+".recording")
 	defer os.Remove(recording)
-	cmd := qemu.Command(emulator, plugin, recording, o.Extent, p.name, p.file, p.args)
+	cmd := qemu.Command(emulator, plugin, recording, o.MostBytes, o.Extent, p.name, p.file, p.args)
 	status, how, err := runCommand(cmd, o, nil)
 	if err != nil {
 		return Result{Status: status}, err

@@ -19,7 +19,6 @@ import (
 
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
-	"github.com/stackglass/stackglass/tools/capture/qemu"
 )
 
 // needPrograms skips the test unless the given programs are installed.
@@ -51,6 +50,7 @@ type recordedTrace struct {
 	*trace.Batch
 	*trace.Program
 	ending         sgt.Ending
+	extent         trace.Extent
 	stdout, stderr string
 }
 
@@ -85,7 +85,7 @@ func readRecorded(t *testing.T, path string) *recordedTrace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &recordedTrace{Batch: b, Program: reader.Header().Program, ending: reader.Ending()}
+	return &recordedTrace{Batch: b, Program: reader.Header().Program, ending: reader.Ending(), extent: reader.Header().Extent}
 }
 
 // functionOf returns the name of a record's function, or "" if the name is unknown.
@@ -508,7 +508,7 @@ func TestGoProgram(t *testing.T) {
 func TestRecordingLimit(t *testing.T) {
 	needPrograms(t, "qemu-x86_64")
 	path := filepath.Join(t.TempDir(), "out.sgt")
-	r, err := Run(context.Background(), buildProgram(t, "threads"), nil, Options{Output: path, Tracer: QEMU, Extent: qemu.Extent{MostBytes: 1000}})
+	r, err := Run(context.Background(), buildProgram(t, "threads"), nil, Options{Output: path, Tracer: QEMU, MostBytes: 1000})
 	if err != nil || r.Status != 0 || r.End.How != "limit" {
 		t.Errorf("status %d, ending %q, error %v; want the ending limit", r.Status, r.End.How, err)
 	}
@@ -527,12 +527,16 @@ func TestPart(t *testing.T) {
 			return all
 		}
 		whole := described(recordProgram(t, tracer, "", program))
-		for _, extent := range []qemu.Extent{{After: 1}, {For: 3}, {After: 2000, For: 3000}, {After: uint64(len(whole)) - 5, For: 1 << 63}} {
+		for _, extent := range []trace.Extent{{After: 1}, {For: 3}, {After: 2000, For: 3000}, {After: uint64(len(whole)) - 5, For: 1 << 63}} {
 			path := filepath.Join(t.TempDir(), "out.sgt")
 			if _, err := Run(context.Background(), program, nil, Options{Output: path, Tracer: tracer, Stdout: io.Discard, Extent: extent}); err != nil {
 				t.Fatal(err)
 			}
-			got, want := described(readRecorded(t, path)), whole[extent.After:]
+			recorded := readRecorded(t, path)
+			if recorded.extent != extent {
+				t.Errorf("%s: the trace describes the extent %+v, want %+v", tracer, recorded.extent, extent)
+			}
+			got, want := described(recorded), whole[extent.After:]
 			if extent.For > 0 {
 				want = want[:min(extent.For, uint64(len(want)))]
 			}

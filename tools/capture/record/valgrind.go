@@ -12,7 +12,6 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lackey"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/tools/capture/arrange"
-	"github.com/stackglass/stackglass/tools/capture/qemu"
 )
 
 // underValgrind converts lackey's output while the program runs.
@@ -30,14 +29,7 @@ func underValgrind(p program, out *os.File, o Options) (Result, error) {
 		trace.Fact{Name: "tool", Value: "valgrind --tool=lackey"},
 		trace.Fact{Name: "included", Value: "the program's own code and all libraries, starting with the loader"},
 		trace.Fact{Name: "left out", Value: "references by the kernel and by child processes; names of the accessed data"})}
-	for _, fact := range []struct {
-		name string
-		n    uint64
-	}{{"left out before reference, in each thread", o.After}, {"recorded references, in each thread", o.For}} {
-		if fact.n > 0 {
-			c.facts = append(c.facts, trace.Fact{Name: fact.name, Value: strconv.FormatUint(fact.n, 10)})
-		}
-	}
+	c.facts = append(c.facts, o.Facts()...)
 	status, how, err := runCommand(cmd, o, func() error {
 		printed.Close() // only Valgrind keeps the pipe open, so the text ends when Valgrind ends
 		return c.read()
@@ -54,7 +46,7 @@ type conversion struct {
 	to      *sgt.Importer
 	summary arrange.Summary
 	threads map[uint32]bool
-	extent  qemu.Extent
+	extent  trace.Extent
 	before  map[uint32]uint64 // number of references of each thread so far
 }
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "say.h"
 #include "words.h"
 
 struct sg_file {
@@ -323,13 +324,10 @@ static void let_go(struct sg_file *f)
 
 static void put_number(struct sg_body *b, const char *name, uint64_t n)
 {
-	char digits[21], *first = digits + 20;
-	*first = 0;
-	do
-		*--first = (char)('0' + n % 10);
-	while (n /= 10);
+	struct sg_sentence digits = {0};
+	sg_add_digits(&digits, n);
 	sg_put_str(b, name);
-	sg_put_str(b, first);
+	sg_put_str(b, digits.text);
 }
 
 struct sg_file *sg_file_open(const char *path, struct sg_extent extent, const struct sg_fact *facts, size_t count)
@@ -355,9 +353,9 @@ struct sg_file *sg_file_open(const char *path, struct sg_extent extent, const st
 		sg_put_str(&head, facts[i].value);
 	}
 	if (extent.after > 0)
-		put_number(&head, "left out before reference, in each thread", extent.after);
+		put_number(&head, "references left out at the beginning of each thread", extent.after);
 	if (extent.count > 0)
-		put_number(&head, "recorded references, in each thread", extent.count);
+		put_number(&head, "limit of references in each thread", extent.count);
 	sg_file_frame(f, "SGT.", &head);
 	if (f->error) {
 		errno = f->error;

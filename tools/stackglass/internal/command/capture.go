@@ -14,6 +14,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/tools/capture"
 	"github.com/stackglass/stackglass/tools/capture/qemu"
 	"github.com/stackglass/stackglass/tools/capture/record"
@@ -94,7 +95,7 @@ func (a *app) trace() *cobra.Command {
 	var (
 		output, with, most string
 		quiet              bool
-		extent             qemu.Extent
+		extent             trace.Extent
 	)
 	cmd := &cobra.Command{
 		Use:   "trace [-o OUT.sgt] -- PROGRAM [ARGUMENT…]",
@@ -141,8 +142,8 @@ func (a *app) trace() *cobra.Command {
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the trace to this `FILE`")
 	cmd.Flags().StringVar(&with, "with", "", "run the program under this `TRACER`, qemu or valgrind (default: qemu if it is installed)")
 	cmd.Flags().StringVar(&most, "max-size", "", "end the trace at this `SIZE`, for example 2GiB; the program continues")
-	cmd.Flags().Uint64Var(&extent.After, "after", 0, "leave out the first `N` references of each thread")
-	cmd.Flags().Uint64Var(&extent.For, "for", 0, "then record `N` references of each thread (0: all)")
+	cmd.Flags().Uint64Var(&extent.After, "after", 0, "leave out the first `N` data references of each thread")
+	cmd.Flags().Uint64Var(&extent.For, "for", 0, "then record `M` data references of each thread (0: all)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not print a summary of the trace")
 	cmd.Flags().SetInterspersed(false)
 	return cmd

@@ -214,7 +214,11 @@ func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 		}
 	}
 	for _, name := range names {
-		facts = append(facts, report.Fact{Key: "capture_" + name, Label: name, Value: report.TextOf(texts[name])})
+		value := report.TextOf(texts[name])
+		if e := trace.ExtentOf([]trace.Fact{{Name: name, Value: texts[name]}}); e != (trace.Extent{}) {
+			value = report.Count(max(e.After, e.For)) // one fact describes only one of the numbers
+		}
+		facts = append(facts, report.Fact{Key: "capture_" + name, Label: name, Value: value})
 	}
 	return facts
 }
