@@ -130,6 +130,6 @@ func (v *View) question(verb string) ask.Question {
 // answerWords formats the values of answers. For narrow columns, briefWords formats the values with
 // three significant digits. Real numbers are estimates, and are marked with ≈.
 var (
-	answerWords = report.Words{Count: Exact, Size: Bytes, Share: Percent, Decimal: significant, Real: func(x float64) string { return about + Count(x) }}
-	briefWords  = report.Words{Count: SI, Size: Bytes, Share: Percent, Decimal: significant, Real: func(x float64) string { return about + SI(uint64(math.Round(x))) }}
+	answerWords = report.Words{Count: Exact, Size: Bytes, Share: Percent, Decimal: threeDigits, Real: func(x float64) string { return about + Count(x) }}
+	briefWords  = report.Words{Count: SI, Size: Bytes, Share: Percent, Decimal: threeDigits, Real: func(x float64) string { return about + SI(uint64(math.Round(x))) }}
 )

@@ -74,6 +74,15 @@ func significant(x float64) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
+// threeDigits formats x with three significant digits, or, from 1,000, as a whole number with grouped
+// digits.
+func threeDigits(x float64) string {
+	if x >= 1000 {
+		return Count(x)
+	}
+	return significant(x)
+}
+
 // SI formats a count with three significant digits and an SI prefix, such as "10.5 M". Counts below
 // 10,000 are written in full.
 func SI(n uint64) string {

@@ -159,6 +159,8 @@ func TestFormatNumbers(t *testing.T) {
 		Plural(1, "line", "lines"):   "1 line",
 		Plural(384, "line", "lines"): "384 lines",
 		Count(1234567.5):             "1 234 568",
+		threeDigits(3877.6):          "3 878",
+		threeDigits(38.776):          "38.8",
 	} {
 		if got := strings.ReplaceAll(got, thin, " "); got != want {
 			t.Errorf("got %q, want %q", got, want)
