@@ -103,7 +103,7 @@ type Carrier interface {
 	// Send does not wait until the other side has read m.
 	Send(m Message) error
 	// Receive waits for the next message. After the last message, Receive returns an error: ErrClosed
-	// if either side closed the connection, or a *DeadError if the other side died.
+	// if either side closed the connection, a *DeadError if the other side died, or ErrLeft.
 	Receive() (Message, error)
 	// Close ends the connection. In the browser, Close also ends the worker.
 	Close() error
@@ -111,6 +111,10 @@ type Carrier interface {
 
 // ErrClosed reports that a [Carrier] was closed on either side.
 var ErrClosed = errors.New("the connection to the worker is closed")
+
+// ErrLeft reports that the user left the page while a worker was starting. The browser may restore
+// such a page.
+var ErrLeft = errors.New("you left the page before the program for this answer had started: reload the page")
 
 // DeadError reports that the other side of a [Carrier] died. The caller must close the carrier, and
 // can open a new one.

@@ -35,20 +35,27 @@ func Spawn(url, name string) (workers.Carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &carrier{remote: worker, close: func() { worker.Call("terminate") }}
+	c := &carrier{remote: worker}
 	c.on("error", func(event js.Value) { c.mailbox.End(&workers.DeadError{Code: -1, Why: ErrorOf(event)}) })
 	c.kept = len(c.handlers) // an error event may still arrive after the worker has ended
 	// If Chromium suspends a page while one of its workers waits for a lock, the tab crashes. Therefore,
 	// a worker that is still starting ends when the user leaves the page.
 	hide := Function(func([]js.Value) {
-		c.mailbox.End(&workers.DeadError{Code: -1, Why: "you left the page"})
+		c.mailbox.End(workers.ErrLeft)
 		worker.Call("terminate")
 	})
+	started := func() {
+		js.Global().Call("removeEventListener", "pagehide", hide)
+		hide.Release()
+	}
 	js.Global().Call("addEventListener", "pagehide", hide)
+	c.close = func() {
+		started()
+		worker.Call("terminate")
+	}
 	c.on("message", func(event js.Value) {
 		if data := event.Get("data"); data.Type() == js.TypeObject && data.Get("alive").Type() == js.TypeString {
-			js.Global().Call("removeEventListener", "pagehide", hide)
-			hide.Release()
+			started()
 			c.watch(data.Get("alive"))
 			return
 		}
