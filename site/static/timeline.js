@@ -13,7 +13,7 @@
   const thin = "\u202f";
   function count(x, digits = 3) {
     let i = 0;
-    while (x >= 999.5 && i < 4) { x /= 1000; i++; }
+    while (x.toPrecision(digits) >= 1000 && i < 4) { x /= 1000; i++; }
     return Number(x.toPrecision(digits)) + (i ? thin + ["", "k", "M", "G", "T"][i] : "");
   }
   const cyclesText = (x) => "≈ " + count(x); // an estimate
@@ -370,18 +370,19 @@
     key(e) {
       if (!data || e.ctrlKey || e.metaKey || e.altKey) return;
       let [from, to] = this.range;
-      const n = data.windows, quarter = Math.ceil((to - from) / 4), by = { ArrowLeft: -1, ArrowRight: 1, a: -quarter, d: quarter }[e.key], chosen = to > from;
-      switch (e.key) {
+      const key = e.key.length === 1 && !e.shiftKey ? e.key.toLowerCase() : e.key; // with Caps Lock
+      const n = data.windows, quarter = Math.ceil((to - from) / 4), by = { ArrowLeft: -1, ArrowRight: 1, a: -quarter, d: quarter }[key], chosen = to > from;
+      switch (key) {
         case "w": case "s":
-          [from, to] = this.zoomed(e.key === "s", chosen ? (from + to) / 2 : n / 2);
+          [from, to] = this.zoomed(key === "s", chosen ? (from + to) / 2 : n / 2);
           break;
 
         case "ArrowUp": case "ArrowDown": case "Enter": {
           const at = this.functions.indexOf(this.over);
-          if (!this.functions.length || e.key === "Enter" && at < 0) return;
+          if (!this.functions.length || key === "Enter" && at < 0) return;
           e.preventDefault();
-          if (e.key === "Enter") { onFunction(this.over.id); return; }
-          this.over = this.functions[Math.min(Math.max(at + (e.key === "ArrowDown" ? 1 : -1), 0), this.functions.length - 1)];
+          if (key === "Enter") { onFunction(this.over.id); return; }
+          this.over = this.functions[Math.min(Math.max(at + (key === "ArrowDown" ? 1 : -1), 0), this.functions.length - 1)];
           this.hover = null;
           this.draw();
           document.getElementById("live").textContent = this.readout.textContent = this.functionText(this.over, null);
@@ -395,10 +396,10 @@
           break;
         case "Home": case "End":
           if (!chosen) { from = 0; to = n; }
-          if (e.key === "Home") from = 0; else to = n;
+          if (key === "Home") from = 0; else to = n;
           break;
         case "PageUp": case "PageDown": {
-          const list = e.shiftKey ? data.regions : data.bands, step = e.key === "PageDown" ? 1 : -1;
+          const list = e.shiftKey ? data.regions : data.bands, step = key === "PageDown" ? 1 : -1;
           if (!list.length) return;
           const is = (b) => { const w = this.windowsOf(b); return w[0] === from && w[1] === to; };
           let at = this.chosen && list.includes(this.chosen) && is(this.chosen) ? list.indexOf(this.chosen) : list.findLastIndex((b) => Math.floor(b.from) <= from);
