@@ -2404,7 +2404,7 @@ type CompareView struct {
 	Functions, Blocks      vugu.Builder
 	Sets, Footprint        vugu.Builder
 	Loops, LoopMisses      vugu.Builder
-	Calls                  vugu.Builder
+	Calls, Data            vugu.Builder
 
 	Assumptions, Caveats, BlocksCaveats        vugu.Builder
 	CodeCaveats, PairsCaveats, CountersCaveats vugu.Builder
@@ -2421,7 +2421,7 @@ func newCompare(a *App) View {
 	}
 	c.Sets = &Figure{App: a, ID: "sets", Heat: true, Help: helpSets, Table: &DataTable{App: a, Chart: "sets", Inside: true}}
 	c.Footprint = newFigure(a, "footprint", helpFootprint)
-	c.Calls = newTable(a, "calls-compared")
+	c.Calls, c.Data = newTable(a, "calls-compared"), newTable(a, "data-compared")
 	c.Loops, c.LoopMisses = newTable(a, "loops-compared"), newTable(a, "loop-misses-compared")
 	c.Assumptions = &Caveats{ID: "compare-assumptions", List: c.assumptions, Words: state.Assumptions}
 	c.Caveats = &Caveats{ID: "compare-notes", List: func() []string { return a.comparison().Doubts(a.Machine()) }}
@@ -2817,10 +2817,24 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 			}
 		}
-		if c.tab().Alone() != "" {
-			vgn = addElement(vgparent, "p\x00class\x00empty")
-			setAttribute(vgn, "id", "compare-"+c.tab().Slug())
-			setText(vgn, c.tab().Alone())
+		if c.tab() == state.TabData {
+			vgn = addElement(vgparent, "div\x00class\x00counters wide compared\x00id\x00compare-data")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.App.table("data-compared") == nil {
+					vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00compare-data-pending")
+					setText(vgn, c.App.repliesWait())
+				}
+				vgn = addElement(vgparent, "div\x00class\x00slot")
+				{
+					vgparent := vgn
+					_ = vgparent
+					if c.App.table("data-compared") != nil {
+						addComponent(vgin, vgout, vgparent, c.Data)
+					}
+				}
+			}
 		}
 		if c.tab() == state.TabThreads && c.App.table("own-compared") != nil {
 			vgn = addElement(vgparent, "div\x00id\x00compare-threads")

@@ -244,6 +244,8 @@ func (v *CompareView) Draw() {
 		a.askBoth(state.TabLoops, state.LoopsQuestion(a.Levels()))
 	case state.TabCalls:
 		a.askBoth(state.TabCalls, state.CallsQuestion(a.Machine(), a.comparedCalls(), "", "", state.Range{}))
+	case state.TabData:
+		a.askBoth(state.TabData, state.DataQuestion(a.Machine()))
 	case state.TabFootprint:
 		a.draw(c.Footprint())
 	case state.TabAssociativity:
@@ -327,6 +329,13 @@ func (v *CompareView) Table(chart string) *state.Table {
 		}
 		sort := a.Screen.Sort
 		return once(asked+" "+direction+" "+sort, func() *state.Table { return c.CallsTable(direction, both, machine, sort) })
+	case "data-compared":
+		both, known := a.replies(state.DataQuestion(machine))
+		if !known {
+			return nil
+		}
+		sort := a.Screen.Sort
+		return once(asked+" "+sort, func() *state.Table { return c.DataTable(both, machine, sort) })
 	case "sets":
 		return once(a.Screen.Sort, func() *state.Table { return c.SetsTable(a.Screen.Sort) })
 	case "footprint":

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -93,6 +94,8 @@ func TestComparePair(t *testing.T) {
 	if csv := string(d.saved["Matrix multiplication-loop-misses-compared.csv"]); !strings.HasPrefix(csv, "loop,level,in,number,a,b,") {
 		t.Errorf("table of the compared loops =\n%s", csv)
 	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabData).Hash())
+	d.wants(`id="missing"`, "did not measure how data structures are used")
 	d.app.Navigate("#" + d.app.Screen.With(state.TabAssociativity).Hash())
 	d.wants("Miss ratio by sets and ways, B − A", "the miss ratio of B is at most")
 	if m := d.app.comparison().SetsMap(d.app.cell(), d.app.Levels()); m.Least >= 0 || m.Values[0] != m.Least && m.Values[0] > m.Most {
@@ -183,5 +186,26 @@ func TestCompareWith(t *testing.T) {
 	d.wants("There is nothing to compare with")
 	if d.app.comparing() {
 		t.Error("comparing() = true after B was deleted")
+	}
+}
+
+// TestCompareData compares the data structures of two runs.
+func TestCompareData(t *testing.T) {
+	d := newDesk(t)
+	a, b := particles(t), demoItem()
+	a.analyses, b.analyses = analysis.Data, analysis.Data
+	d.app.Offer(a)
+	d.act(func() { d.app.CompareWith(otherFile) })
+	d.app.Offer(b)
+	d.app.Navigate("#" + d.app.Screen.With(state.TabData).Hash())
+	d.wants(`id="compare-data"`)
+	until(t, func() bool { return strings.Contains(d.html(), `id="table-data-compared"`) })
+	d.wants("Data structures, A and B")
+	d.act(func() { d.app.SaveCSV("data-compared") })
+	csv := string(d.saved["particles.sgt-data-compared.csv"])
+	for _, want := range []string{"\nall,heap,main,A,L1_misses,19500,,,\n", "\na,global,,B,references,,32768,,\n"} {
+		if !strings.Contains(csv, want) {
+			t.Errorf("table of the compared data =\n%s\nwant %q in it", csv, want)
+		}
 	}
 }

@@ -140,7 +140,7 @@ func (a *App) askData() {
 	}
 	v := a.dataRanking()
 	name := v.Named(a.pickedData())
-	s.ask(a, r, state.VerbQuestion("data", a.Machine(), "fields="+name, "map="+name, "heap=true"), func() {
+	s.ask(a, r, state.DataQuestion(a.Machine(), "fields="+name, "map="+name, "heap=true"), func() {
 		if s.view = nil; s.reply != nil {
 			s.view = state.NewDataView(s.reply)
 		}

@@ -208,6 +208,21 @@ func (c *Comparison) CallsTable(direction string, replies [2]*answers.Reply, h h
 	return a.byRow("Misses by call path, A and B", answerWords, sort, []string{"path", "file"}, append(numbers, "instructions", "calls")...)
 }
 
+// DataQuestion returns a question about the data structures of a run.
+func DataQuestion(h hierarchy.Hierarchy, args ...string) answers.Question {
+	return VerbQuestion("data", h, args...)
+}
+
+// DataTable shows the misses and sizes of the data structures of both runs.
+func (c *Comparison) DataTable(replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
+	a := c.ask(c.repliedQuestion("data", "data", replies, h), "data")
+	var numbers []string
+	for _, l := range h.Levels {
+		numbers = append(numbers, l.Name+"_misses")
+	}
+	return a.byRow("Data structures, A and B", answerWords, sort, []string{"name", "function"}, append(numbers, "references", "used", "size_bytes")...)
+}
+
 // LoopMissesTable shows the misses of the loops of both runs in each level.
 func (c *Comparison) LoopMissesTable(replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
 	a := c.ask(c.repliedQuestion("loops", "misses", replies, h), "misses")

@@ -28,26 +28,24 @@ const (
 )
 
 // tabs contains the name of each tab, its slug in the URL, and a function that returns the reason
-// why the tab has nothing to show for a profile, or "". The field "alone" is the reason why the tab
-// can show only one run, or "" if it can compare two runs.
+// why the tab has nothing to show for a profile, or "".
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string
-	alone      string
 }{
-	TabDiagnosis:     {"Diagnosis", "diagnosis", nothingMissing, ""},
-	TabLocality:      {"Locality", "locality", nothingMissing, ""},
-	TabCaches:        {"Caches", "caches", nothingMissing, ""},
-	TabAssociativity: {"Associativity", "associativity", missingSets, ""},
-	TabCode:          {"Code", "code", missingSites, ""},
-	TabCalls:         {"Calls", "calls", missingCalls, ""},
-	TabThreads:       {"Threads", "threads", missingThreads, ""},
-	TabCommunication: {"Communication", "communication", missingCommunication, ""},
-	TabLoops:         {"Loops", "loops", missingLoops, ""},
-	TabBlocks:        {"Blocks and runtime", "blocks", missingBlocks, ""},
-	TabCounters:      {"Counters", "counters", missingInstructions, ""},
-	TabFootprint:     {"Footprint", "footprint", missingFootprint, ""},
-	TabData:          {"Data", "data", missingData, "Data structures of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on data”."},
+	TabDiagnosis:     {"Diagnosis", "diagnosis", nothingMissing},
+	TabLocality:      {"Locality", "locality", nothingMissing},
+	TabCaches:        {"Caches", "caches", nothingMissing},
+	TabAssociativity: {"Associativity", "associativity", missingSets},
+	TabCode:          {"Code", "code", missingSites},
+	TabCalls:         {"Calls", "calls", missingCalls},
+	TabThreads:       {"Threads", "threads", missingThreads},
+	TabCommunication: {"Communication", "communication", missingCommunication},
+	TabLoops:         {"Loops", "loops", missingLoops},
+	TabBlocks:        {"Blocks and runtime", "blocks", missingBlocks},
+	TabCounters:      {"Counters", "counters", missingInstructions},
+	TabFootprint:     {"Footprint", "footprint", missingFootprint},
+	TabData:          {"Data", "data", missingData},
 }
 
 // TabGroup is a group of views on one subject. The digit key with the group's position in
@@ -90,10 +88,6 @@ func (t Tab) Name() string { return tabs[t].name }
 
 // Slug returns the tab's name in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
-
-// Alone explains why the tab can show only one run. Alone returns "" if the tab can compare two
-// runs.
-func (t Tab) Alone() string { return tabs[t].alone }
 
 // Missing explains why the tab has nothing to show for a profile. Missing returns "" if there is
 // something to show, or if the profile is nil because it does not exist yet.
