@@ -161,7 +161,7 @@ func TestCompareUsageErrors(t *testing.T) {
 		"compare demo:matmul-naive":      "give two traces or profiles",
 		"compare - -":                    "only one of the two inputs can be read from standard input",
 		pair + "--on nonsense":           `--on "nonsense", want one of summary, blocks`,
-		pair + "--by function":           "--by applies to --on blocks, calls, communication, counters, multicore, sites, threads, what-if, not to --on summary",
+		pair + "--by function":           "--by applies to --on blocks, calls, communication, counters, measured, multicore, sites, threads, what-if, not to --on summary",
 		pair + "--cache L1=2KiB,8":       "--cache applies to --on calls, communication, data, diagnose, loops, measured, multicore, pipeline, sites, threads, timeline, what-if, not to --on summary",
 		pair + "--on what-if":            "no caches are given",
 		pair + "--on what-if --line 32":  "not to --on what-if",
