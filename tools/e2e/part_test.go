@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+	"github.com/stackglass/stackglass/core/trace"
+	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
 // partViews lists views that do not show a range of the timeline.
@@ -93,4 +96,29 @@ func TestPart(t *testing.T) {
 	p.waitFor("#part-note")
 	p.clickElement("#back")
 	p.waitTrue("the part in the list", `Array.from(document.querySelectorAll("#kept tr"), (row) => row.dataset.name).includes(`+quoteText(title)+`)`)
+}
+
+// TestRecordedPart opens a trace in which only a part of each thread was recorded. The page must warn.
+func TestRecordedPart(t *testing.T) {
+	var out bytes.Buffer
+	w, b := sgt.NewImporter(&out, trace.Extent{After: 20000, For: 30000}.Facts()), trace.NewBatch(30000)
+	b.Resize(30000)
+	for i := range b.Addr {
+		b.Kind[i], b.Addr[i], b.Bytes[i] = trace.Load, trace.Addr(i%5000*8), 8
+	}
+	if err := w.Write(b, trace.Header{Format: "test", Sizes: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(sgt.End{How: "exit"}); err != nil {
+		t.Fatal(err)
+	}
+	p := openPage(t)
+	p.viewport(1440, 900)
+	p.dropFiles(p.writeFile("part.sgt", out.Bytes()))
+	p.waitFinished()
+	p.waitFor("#part-note")
+	if got := p.textOf("#part-note"); !strings.HasPrefix(got, "The recording begins with empty caches after the first 20,000 references of each thread") || !strings.HasSuffix(got, "The recording contains at most 30,000 references of each thread.") {
+		t.Errorf("the note about the recorded part is %q", got)
+	}
+	p.takeScreenshots("recorded-part")
 }
