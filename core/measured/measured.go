@@ -30,14 +30,18 @@ type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }
 
+// mark is the byte order mark of UTF-8.
+var mark = []byte("\xef\xbb\xbf")
+
 // Recognise reports whether a text that begins with head contains measurements.
 func Recognise(head []byte) bool {
+	head = bytes.TrimPrefix(head, mark)
 	return isCounts(head) || len(head) > 0 && hasSample(head)
 }
 
 // Add reads a file. The error is an [*Error] or a [*trace.SyntaxError].
 func (m *Measurements) Add(name string, text []byte) error {
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	text = bytes.TrimPrefix(text, mark)
 	if isCounts(text) {
 		counts, err := readCounts(name, text)
 		m.Counts = append(m.Counts, counts...)

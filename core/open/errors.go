@@ -2,6 +2,7 @@ package open
 
 import (
 	"bytes"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -64,6 +65,7 @@ type UnknownError struct {
 	Packings []string  // compression formats of the decompressed layers, outermost first
 	Tried    []Refusal // why each format was rejected, in the order in which the formats were tried
 	Head     []byte    // the first bytes, at most 32
+	Content  io.Reader // the decompressed content from its beginning, or nil if it cannot be decompressed
 }
 
 // Error returns a message of several lines, with one line for each format that was tried.

@@ -79,7 +79,7 @@ func find(name string) (*Format, error) {
 }
 
 // recognise returns the first format whose Recognise accepts head.
-func recognise(file string, head []byte, packings []string) (*Format, error) {
+func recognise(file string, head []byte, packings []string) (*Format, *UnknownError) {
 	unknown := &UnknownError{File: file, Packings: packings, Head: first(head)}
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")) // skip a byte order mark
 	if end := bytes.LastIndexByte(head, '\n') + 1; len(head) >= beginning-3 && end > 0 {

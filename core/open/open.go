@@ -70,13 +70,15 @@ func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	t := &Trace{packings: unpacked}
 	if chosen == nil {
 		head, broken := stream.Peek(beginning)
-		if chosen, err = recognise(name, head, t.packings); err != nil {
+		var unknown *UnknownError
+		if chosen, unknown = recognise(name, head, t.packings); unknown != nil {
+			unknown.Content = stream
 			if broken != nil && broken != io.EOF {
 				// report the damage instead of an unknown format, because the damage may have cut
 				// off bytes that identify the format
-				err = broken
+				return nil, broken
 			}
-			return nil, err
+			return nil, unknown
 		}
 	}
 	t.format = chosen.Name

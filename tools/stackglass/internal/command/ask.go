@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -224,27 +223,21 @@ func (a *app) loadFor(r *readOptions, q ask.Question, name string) (*loadedFile,
 		return a.loadByfl(r, in)
 	case (verb == "blocks" || verb == "pipeline") && in.IsModule:
 		return r.loadModule(in)
-	case verb == "measured" && in.IsMeasured:
-		return r.loadMeasured(in)
 	case verb == "loops" && in.IsFolded && r.firstSet("kinds", "skip", "limit", "threads") == "":
 		return loadFolded(in)
 	}
-	return a.loadOpened(r, in, lines)
+	l, err := a.loadOpened(r, in, lines)
+	var found *pass.MeasuredError
+	if q.Verb == program.Measured && errors.As(err, &found) {
+		return r.loadMeasured(found)
+	}
+	return l, err
 }
 
 // newRun returns the [ask.Run] that answers questions about l.
 func (l *loadedFile) newRun(r *readOptions) *ask.Run {
 	return &ask.Run{
-		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Measured: l.measured, Warnings: slices.Clone(l.warnings), Readable: program.Readable, File: readFile,
+		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Measured: l.measured, Warnings: slices.Clone(l.warnings), Readable: program.Readable, File: pass.ReadFile,
 		Analysed: l.Trace, Cores: r.cores, GoOn: func() bool { return r.cmd.Context().Err() == nil },
 	}
-}
-
-// readFile reads a file whose name is the value of an option.
-func readFile(name string) ([]byte, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, errors.New(errorText(err))
-	}
-	return text, nil
 }

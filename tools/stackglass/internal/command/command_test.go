@@ -191,6 +191,7 @@ func TestBadInput(t *testing.T) {
 	inFolder(t, map[string]string{
 		"empty":           "",
 		"unknown":         "this is no trace\nat all\n",
+		"counts":          "event,value\nPAPI_L1_DCM,5\n",
 		"cut.lz4":         whole[:len(whole)/2],
 		"head.lz4":        whole[:5],
 		"flipped.lz4":     flipBit(whole),
@@ -205,6 +206,7 @@ func TestBadInput(t *testing.T) {
 	for _, c := range []struct{ file, words string }{
 		{"empty", "empty: the file is empty"},
 		{"unknown", "unknown format|not lackey|not din|--input-format"},
+		{"counts", "counts: the file contains measurements|stackglass measured counts"},
 		{"cut.lz4", "cut.lz4|the lz4 stream is truncated|covers only a part"},
 		{"head.lz4", "head.lz4|truncated"},
 		{"flipped.lz4", "flipped.lz4|lz4"},
@@ -228,6 +230,10 @@ func TestBadInput(t *testing.T) {
 			})
 		}
 	}
+	expectExit(t, stackglass("convert", "counts", "-o", "out.sgt"), exitInput, "contains measurements")
+	expectExit(t, stackglass("multicore", "counts", "--cores", "2", "--cache", "L1=1KiB,2"), exitInput, "contains measurements")
+	expectExit(t, stackglass("multicore", "unknown", "--cores", "2", "--cache", "L1=1KiB,2"), exitInput, "unknown format")
+	expectExit(t, stackglass("histogram", "counts", "--input-format", "csv"), exitInput, "column named addr")
 }
 
 func TestInfoCountsBadRecords(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
+	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
 // scaleOptions contains the options of the verb "scale", and the question that results from them.
@@ -275,7 +276,7 @@ func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Process
 	t.work.Name = program.Readable
 	var text []byte
 	if o.module != "" {
-		if text, err = readFile(o.module); err != nil {
+		if text, err = pass.ReadFile(o.module); err != nil {
 			return nil, usagef("--module ", o.module, ": ", err.Error())
 		}
 	}

@@ -233,17 +233,17 @@ func (r *readOptions) loadModule(in *pass.Input) (*loadedFile, error) {
 }
 
 // loadMeasured loads the output of perf or likwid.
-func (r *readOptions) loadMeasured(in *pass.Input) (*loadedFile, error) {
-	if err := r.refuseForResult(in.Name, "a file with measurements"); err != nil {
+func (r *readOptions) loadMeasured(found *pass.MeasuredError) (*loadedFile, error) {
+	if err := r.refuseForResult(found.Name, "a file with measurements"); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(in)
-	return &loadedFile{Result: &pass.Result{}, name: in.Name, measured: text}, err
+	text, err := io.ReadAll(found.Content)
+	return &loadedFile{Result: &pass.Result{}, name: found.Name, measured: text}, err
 }
 
 // chosenProcessor returns a built-in processor, or a processor from a description in a file.
 func chosenProcessor(name string) (*pipeline.Processor, error) {
-	p, err := program.Processor(&ask.Run{File: readFile}, ask.New(program.Pipeline).With("processor", name))
+	p, err := program.Processor(&ask.Run{File: pass.ReadFile}, ask.New(program.Pipeline).With("processor", name))
 	return p, asUsage(err)
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/stackglass/stackglass/core/byfl"
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/loops/sgl"
-	"github.com/stackglass/stackglass/core/measured"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -26,13 +25,12 @@ const demoPrefix = "demo:"
 
 // Input is an opened trace or profile.
 type Input struct {
-	Name       string // the name that the user specified
-	Bytes      int64  // stored size, or 0 if unknown
-	IsProfile  bool
-	IsByfl     bool // whether the input is a result of Byfl
-	IsFolded   bool // whether the input is a loop-compressed trace
-	IsModule   bool // whether the input is LLVM IR in text form
-	IsMeasured bool // whether the input is the output of perf or likwid
+	Name      string // the name that the user specified
+	Bytes     int64  // stored size, or 0 if unknown
+	IsProfile bool
+	IsByfl    bool // whether the input is a result of Byfl
+	IsFolded  bool // whether the input is a loop-compressed trace
+	IsModule  bool // whether the input is LLVM IR in text form
 
 	content      *bufio.Reader
 	read         atomic.Int64 // number of stored bytes read
@@ -96,7 +94,6 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in.IsProfile, in.IsByfl = profile.IsProfile(head), byfl.IsByfl(head)
 	_, in.IsFolded = sgl.Recognise(head)
 	in.IsModule = isModule(name, head)
-	in.IsMeasured = in.beginsWithMeasurements()
 	return in, nil
 }
 
@@ -104,15 +101,6 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 func isModule(name string, head []byte) bool {
 	begins := []string{"; ModuleID =", "source_filen", "target datal", "target tripl"}
 	return slices.Contains(begins, string(head)) || strings.HasSuffix(name, ".ll")
-}
-
-// beginsWithMeasurements looks only at bytes that were already read, so it does not wait for a pipe.
-func (in *Input) beginsWithMeasurements() bool {
-	head, err := in.content.Peek(min(in.content.Buffered(), 16<<10))
-	if end := bytes.LastIndexByte(head, '\n'); end >= 0 {
-		head = head[:end]
-	}
-	return err == nil && measured.Recognise(head)
 }
 
 func isFolder(name string) bool {
@@ -156,6 +144,29 @@ func openFile(name string) (*os.File, int64, error) {
 		return f, 0, nil
 	}
 	return f, st.Size(), nil
+}
+
+// ReadFile reads a file whose name is the value of an option. If the file is compressed, ReadFile
+// returns the decompressed content.
+func ReadFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, errors.New(errorText(err))
+	}
+	defer f.Close()
+	var text []byte
+	content, err := open.Unpack("the file", f, open.Options{Packings: packings})
+	if err == nil {
+		text, err = io.ReadAll(content)
+	}
+	var empty *open.EmptyError
+	switch {
+	case errors.As(err, &empty):
+		return nil, nil
+	case err != nil:
+		return nil, errors.New(errorText(err))
+	}
+	return text, nil
 }
 
 // errorText returns the text of an error without the path, and without the full stop at the end of
@@ -263,13 +274,13 @@ func OpenRows(ctx context.Context, name string) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.IsProfile || in.IsByfl || in.IsModule || in.IsMeasured {
+	if in.IsProfile || in.IsByfl || in.IsModule {
 		in.Close()
 		return nil, ErrNotTrace
 	}
 	t, err := open.Open(in.Name, in, open.Options{Packings: packings})
 	if err != nil {
-		in.Close()
+		defer in.Close()
 		return nil, in.readError(ctx, err)
 	}
 	return &Rows{Trace: t, in: in}, nil

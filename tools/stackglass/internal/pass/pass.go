@@ -9,6 +9,7 @@
 package pass
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // registers the estimators for samples
+	"github.com/stackglass/stackglass/core/measured"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/open/snappy"
@@ -92,9 +94,6 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	}
 	if in.IsByfl {
 		return nil, errors.New(in.Name + ": a result of Byfl contains counters but no references; print the counters with: stackglass counters " + in.Name)
-	}
-	if in.IsMeasured {
-		return nil, errors.New(in.Name + ": the file contains measurements, and not a trace; print them with: stackglass measured " + in.Name)
 	}
 	from, err := o.Checkpoints.load(in)
 	if err != nil {
@@ -270,12 +269,44 @@ func (in *Input) inputError(ctx context.Context, o Options, content *workers.Fil
 	return in.readError(ctx, err)
 }
 
-// readError returns a read error, or ErrInterrupted if the user interrupted the pass.
+// readError returns a read error, or ErrInterrupted if the user interrupted the pass. If the input
+// is in no format of traces, but contains measurements, readError returns a [*MeasuredError].
 func (in *Input) readError(ctx context.Context, err error) error {
+	var unknown *open.UnknownError
+	if errors.As(err, &unknown) && unknown.Content != nil {
+		if m := recogniseMeasurements(in.Name, unknown.Content); m != nil {
+			err = m
+		}
+	}
 	if ctx.Err() != nil {
 		return ErrInterrupted
 	}
 	return err
+}
+
+// MeasuredError reports that an input contains measurements, and not a trace.
+type MeasuredError struct {
+	Name    string
+	Content io.Reader // the decompressed measurements
+}
+
+func (e *MeasuredError) Error() string {
+	return e.Name + ": the file contains measurements, and not a trace; print them with: stackglass measured " + e.Name
+}
+
+// recogniseMeasurements returns an error for measurements, or nil if the content is something else.
+// Measurements may begin with long comments, for example with the output of perf script --header.
+func recogniseMeasurements(name string, content io.Reader) *MeasuredError {
+	const beginning = 1 << 20
+	head, _ := io.ReadAll(io.LimitReader(content, beginning)) // reading the rest returns the error again
+	whole := head
+	if end := bytes.LastIndexByte(head, '\n'); end >= 0 && len(head) == beginning {
+		whole = head[:end]
+	}
+	if !measured.Recognise(whole) {
+		return nil
+	}
+	return &MeasuredError{name, io.MultiReader(bytes.NewReader(head), content)}
 }
 
 // badRecordReader is a reader that stores the first bad record, because the runner only counts bad
@@ -351,8 +382,9 @@ func (b *bar) update(bytes int64, references, leftOut uint64, now time.Time) {
 	_ = b.shown.Set64(bytes) // ignore errors: losing the terminal must not end the pass
 }
 
+// finish removes the bar. It accepts nil, the bar of a pass that failed before its first step.
 func (b *bar) finish() {
-	if b.shown != nil {
+	if b != nil && b.shown != nil {
 		_ = b.shown.Finish()
 	}
 }

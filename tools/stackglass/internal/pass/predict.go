@@ -86,7 +86,7 @@ func (p *prediction) openRows() (*Input, *tolerantReader, error) {
 	}
 	t, err := open.Open(in.Name, in, open.Options{Format: p.options.Format, Packings: packings, Strict: p.options.Strict})
 	if err != nil {
-		in.Close()
+		defer in.Close()
 		return nil, nil, in.readError(p.ctx, err)
 	}
 	if p.in = in; p.bar == nil {
