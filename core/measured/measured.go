@@ -13,6 +13,7 @@ package measured
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/stackglass/stackglass/core/trace/lines"
@@ -37,6 +38,11 @@ var mark = []byte("\xef\xbb\xbf")
 func Recognise(head []byte) bool {
 	head = bytes.TrimPrefix(head, mark)
 	return isCounts(head) || len(head) > 0 && hasSample(head)
+}
+
+// HasSourceLines reports whether any sample has a source line.
+func (m *Measurements) HasSourceLines() bool {
+	return slices.ContainsFunc(m.Samples, func(s Sample) bool { return s.Source != "" })
 }
 
 // Add reads a file. The error is an [*Error] or a [*trace.SyntaxError].

@@ -59,6 +59,10 @@ func measure(r *ask.Run, q ask.Question, d *report.Document) error {
 	if len(m.Samples)+len(m.Counts) == 0 {
 		return r.Cannot("the file contains no measurements; name a file with the output of perf script or perf stat -x, with --measurement FILE")
 	}
+	if len(m.Samples) > 0 && q.Text("by") == "line" && !m.HasSourceLines() {
+		q = q.With("by", "function") // otherwise, functions would be compared with predictions for lines
+		d.Warnings = append(d.Warnings, "the samples contain no source lines, so they are grouped by function; print source lines with \"perf script -F +srcline\", or use --by function")
+	}
 	o := measured.Options{ByFunction: q.Text("by") == "function", LineBytes: uint64(q.Caches().Levels[0].LineBytes)}
 	if q.Brief {
 		o.Top = int(min(q.Number("top"), math.MaxInt))
