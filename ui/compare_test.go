@@ -32,6 +32,8 @@ func TestComparePair(t *testing.T) {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
 	}
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCounters).Hash())
+	d.wants(">bytes_loaded<", "524 288", "557 056")
 	// The two demos differ only in small cache levels like these. The cache levels can be changed
 	// in this view.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())

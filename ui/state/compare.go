@@ -395,7 +395,7 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	q := ask.New(ask.VerbOf("counters"))
 	if by == answers.ByProgram {
 		a := c.ask(q, "counters")
-		return a.byNumber("Counters of the program, A and B", []string{"name"})
+		return a.byNumber("Counters of the program, A and B", []string{"counter"})
 	}
 	columns, key := []string{"function"}, "functions"
 	if by == answers.ByBlock {
