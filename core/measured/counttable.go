@@ -26,8 +26,8 @@ var quantityNames = [...]string{
 	countMemory: "last-level misses", countWalks: "page walks", countCycles: "cycles",
 }
 
-// events maps the names of events, as eventKey returns them, to quantities. The names are those of
-// perf, Intel, AMD and Arm processors, likwid, and PAPI. Intel's and Arm's events count the loads
+// events maps the names of events, as eventKey returns them, to quantities. The names come from perf,
+// from the manuals of Intel, AMD and Arm processors, from likwid and from PAPI. Intel's and Arm's events count the loads
 // that missed, or the lines that were fetched.
 var events = map[string]quantity{
 	"cycles": countCycles, "cpu_cycles": countCycles, "cpu_clk_unhalted_core": countCycles, "cpu_clk_unhalted_thread": countCycles, "cpu_clocks_unhalted": countCycles, "papi_tot_cyc": countCycles,
@@ -90,7 +90,7 @@ func (c *Count) predicted(p *Prediction) (q quantity, x float64, known bool) {
 	return q, x, known
 }
 
-// onlyLoads reports whether the event counts the misses of loads, but not those of stores.
+// onlyLoads reports whether the event counts the misses of loads, but no misses of stores.
 func (c *Count) onlyLoads() bool {
 	key := eventKey(c.Event)
 	switch events[key] {

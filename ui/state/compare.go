@@ -194,6 +194,14 @@ func (c *Comparison) LoopsTable(replies [2]*answers.Reply, h hierarchy.Hierarchy
 	return a.byRow("Loops, A and B", words, sort, []string{"loop", "function"}, "references")
 }
 
+// missesIn returns the keys of the columns with the misses in each level of a hierarchy.
+func missesIn(h hierarchy.Hierarchy) (keys []string) {
+	for _, l := range h.Levels {
+		keys = append(keys, l.Name+"_misses")
+	}
+	return keys
+}
+
 // CallsTable shows the misses of the call paths of both runs, in the given direction.
 func (c *Comparison) CallsTable(direction string, replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
 	key := "paths"
@@ -201,11 +209,7 @@ func (c *Comparison) CallsTable(direction string, replies [2]*answers.Reply, h h
 		key = "callers"
 	}
 	a := c.ask(c.repliedQuestion("calls", key, replies, h), key)
-	var numbers []string
-	for _, l := range h.Levels {
-		numbers = append(numbers, l.Name+"_misses")
-	}
-	return a.byRow("Misses by call path, A and B", answerWords, sort, []string{"path", "file"}, append(numbers, "instructions", "calls")...)
+	return a.byRow("Misses by call path, A and B", answerWords, sort, []string{"path", "file"}, append(missesIn(h), "instructions", "calls")...)
 }
 
 // DataQuestion returns a question about the data structures of a run.
@@ -216,11 +220,7 @@ func DataQuestion(h hierarchy.Hierarchy, args ...string) answers.Question {
 // DataTable shows the misses and sizes of the data structures of both runs.
 func (c *Comparison) DataTable(replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
 	a := c.ask(c.repliedQuestion("data", "data", replies, h), "data")
-	var numbers []string
-	for _, l := range h.Levels {
-		numbers = append(numbers, l.Name+"_misses")
-	}
-	return a.byRow("Data structures, A and B", answerWords, sort, []string{"name", "function"}, append(numbers, "references", "used", "size_bytes")...)
+	return a.byRow("Data structures, A and B", answerWords, sort, []string{"name", "function"}, append(missesIn(h), "references", "size_bytes")...)
 }
 
 // LoopMissesTable shows the misses of the loops of both runs in each level.
@@ -431,10 +431,6 @@ func inBoth(j *report.Joined) bool {
 // CodeBy returns the misses of both runs, side by side, for each source location, function or data
 // structure.
 func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
-	var numbers []string
-	for _, l := range h.Levels {
-		numbers = append(numbers, l.Name+"_misses")
-	}
 	columns := []string{"function", "file", "line", "a_line", "text"}
 	switch by {
 	case attribution.Function:
@@ -443,7 +439,7 @@ func (c *Comparison) CodeBy(by attribution.By, h hierarchy.Hierarchy, sort strin
 		columns = []string{"name", "kind", "function"}
 	}
 	a := c.ask(c.A.sitesQuestion(by, h), "sites")
-	t := a.byRow("Misses by "+PlaceName(by)+", A and B", answerWords, sort, columns, append(numbers, "references")...)
+	t := a.byRow("Misses by "+PlaceName(by)+", A and B", answerWords, sort, columns, append(missesIn(h), "references")...)
 	t.By = by
 	return t
 }

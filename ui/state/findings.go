@@ -53,7 +53,7 @@ func Nothing(p *profile.Profile) string {
 	return "No reference has been analysed."
 }
 
-// recorded says whether a container has the references of the LLVM IR or those of the machine code.
+// recorded says whether a container has the references of LLVM IR or of machine code.
 func (v *View) recorded() (Finding, bool) {
 	f := Finding{ID: "recorded", Title: "What was recorded", Tab: TabCode}
 	h, c := &v.Profile.Input.Header, v.Profile.Counters
