@@ -236,21 +236,22 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 	return tables
 }
 
-var mainNumbersOfLevels = []string{"size_bytes", "ways", "page_bytes", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns", "walks"}
+// MainNumbers contains the keys of the most important numbers of levels, for [Against].
+var MainNumbers = []string{"size_bytes", "ways", "page_bytes", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns", "walks"}
 
 // Against joins the predictions for two hierarchies, A and B. Against pairs levels with the same
 // name, and adds rows for the accesses to memory, the average access time, the TLBs and the page
-// walks. The parameter translations contains the tables of [Translation] for A and for B. If brief
-// is set, the table contains only the main numbers.
-func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, translations [2][]report.Table, brief bool) report.Table {
+// walks. The parameter translations contains the tables of [Translation] for A and for B. If keys are
+// given, the table is brief, and contains only the numbers with these keys.
+func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, translations [2][]report.Table, keys ...string) report.Table {
 	var sides [2]report.Table
 	for i := range sides {
 		sides[i] = predictionTable(h[i], p[i], translations[i])
 	}
 	j := report.Join(sides[0], sides[1], report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off", "page_bytes"}})
 	j.Title = "A compared with B: " + hierarchyText(&h[0], &h[1]) + " and " + hierarchyText(&h[1], &h[0])
-	if brief {
-		return j.Pick(mainNumbersOfLevels...).Brief("against")
+	if keys != nil {
+		return j.Pick(keys...).Brief("against")
 	}
 	return j.Table("against")
 }

@@ -107,7 +107,7 @@ func TestAgainstPages(t *testing.T) {
 	if got, want := hierarchyText(&preset, &small), small.Name+" with pages of 2 MiB"; got != want {
 		t.Errorf("a preset with another page size is called %q, want %q", got, want)
 	}
-	against := Against(h, predicted, translations, true)
+	against := Against(h, predicted, translations, MainNumbers...)
 	if want := "A compared with B: L1=1KiB,full with pages of 4 KiB and L1=1KiB,full with pages of 2 MiB"; against.Title != want {
 		t.Errorf("title = %q, want %q", against.Title, want)
 	}

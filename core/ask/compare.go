@@ -33,7 +33,7 @@ var Summary = &Verb{
 // userText is the question as the user wrote it. The caller must add the joined tables to the
 // document. The error names the run that has no answer.
 func Compare(runs [2]*Run, q Question, userText string) (*report.Document, []answers.Compared, error) {
-	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, userText)}
+	d := &report.Document{Schema: "stackglass.compare", Version: 1}
 	var tables [2][]report.Table
 	var doubts [2][]string
 	for i := range runs {
@@ -43,9 +43,11 @@ func Compare(runs [2]*Run, q Question, userText string) (*report.Document, []ans
 		if err != nil {
 			return nil, nil, run.withRunName(err)
 		}
+		runs[i].Profile, runs[i].Warnings = run.Profile, run.Warnings // a replay replaces both
 		tables[i], d.Main = answer.Tables, answer.Main
 		doubts[i] = slices.DeleteFunc(answer.Warnings, func(text string) bool { return slices.Contains(run.Warnings, text) })
 	}
+	d.Input = comparedFacts(runs, q, userText)
 	compared := join(runs, d, tables, doubts)
 	var references [2]uint64
 	for i, run := range runs {
@@ -75,7 +77,10 @@ func (r *Run) withRunName(err error) error {
 
 // Mismatches returns the differences between the analyses of two runs: see [answers.Mismatches].
 func Mismatches(runs [2]*Run) []string {
-	return answers.Mismatches(runs[0].Profile, runs[1].Profile, func() bool { return runs[0].digest() == runs[1].digest() })
+	return answers.Mismatches(runs[0].Profile, runs[1].Profile, func() bool {
+		// The profile of a replay contains too little to identify a run.
+		return runs[0].Replay == nil && runs[0].digest() == runs[1].digest()
+	})
 }
 
 // digest returns the digest of the profile. Computing the digest takes as long as encoding the

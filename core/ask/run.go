@@ -38,6 +38,7 @@ type Run struct {
 	Windows []blocks.SampledReuse
 	// Predict reads the trace again and predicts the run on several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
+	Replay  *Replay // reads the trace again; nil if there is no trace
 	// Beside is the run with which this run is compared, or nil. In a comparison, the answers of both
 	// runs contain the same rows and columns, so that they can be joined.
 	Beside *Run

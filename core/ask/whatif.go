@@ -95,7 +95,11 @@ var _ = Add(&Verb{
 			translations[1] = tables
 			doubts = append(doubts, more...)
 		}
-		d.Tables = slices.Insert(d.Tables, 0, answers.Against([2]hierarchy.Hierarchy{h, other}, [2]hierarchy.ByCore{predicted, against}, translations, q.Brief))
+		var keys []string
+		if q.Brief {
+			keys = answers.MainNumbers
+		}
+		d.Tables = slices.Insert(d.Tables, 0, answers.Against([2]hierarchy.Hierarchy{h, other}, [2]hierarchy.ByCore{predicted, against}, translations, keys...))
 		for _, text := range r.Told(doubts) {
 			if !slices.Contains(d.Warnings, text) {
 				d.Warnings = append(d.Warnings, "B: "+text)

@@ -46,7 +46,7 @@ var withinCore = map[string][]string{
 	"costmodel":   {"costmodel", "answers", "blocks", "ir", "pipeline", "attribution", "hierarchy", "profile", "report", "trace"},
 	"ask":         {"ask", "analysis", "answers", "attribution", "blocks", "hierarchy", "loops", "profile", "report", "trace"},
 	"diagnose":    {"diagnose", "costmodel", "answers", "attribution", "hierarchy", "loops", "parallel", "pipeline", "profile", "report", "trace"},
-	"ask/program": {"ask", "diagnose", "measured", "costmodel", "ir", "pipeline", "analysis", "answers", "attribution", "blocks", "hierarchy", "loops", "profile", "report", "trace"},
+	"ask/program": {"ask", "diagnose", "measured", "costmodel", "ir", "pipeline", "analysis", "answers", "attribution", "blocks", "hierarchy", "loops", "profile", "report", "simulate", "trace"},
 	"export":      {"export", "answers", "ask", "attribution", "hierarchy", "profile", "report", "trace"},
 	"multicore":   {"multicore", "papers", "analysis", "answers", "blocks", "costmodel", "hierarchy", "interleave", "pipeline", "profile", "report", "simulate", "stack", "trace"},
 	"oracle":      {"oracle", "multicore", "interleave", "loops", "simulate", "hierarchy", "trace"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
@@ -100,12 +101,12 @@ func (a *app) selectPart(r *readOptions, part, name string, lineBytes []uint32) 
 	if err != nil {
 		return err
 	}
-	first, end, all, err := a.partOf(r, part, name, o)
+	first, end, all, err := program.SelectPart(part, func() (uint64, error) { return a.countReferences(r, part, name, o) })
 	if err != nil {
 		return err
 	}
 	if first >= all {
-		return emptyPart(part, name, all)
+		return asUsage(program.EmptyPart(part, name, all))
 	}
 	if r.skip = first; end < all {
 		r.limit = end - first

@@ -73,21 +73,8 @@ func (a *app) newVerbCommand(v *ask.Verb) *cobra.Command {
 	if v.Places {
 		addOneCore(cmd, &o.oneCore)
 	}
-	for _, arg := range v.Args {
-		switch arg.Kind {
-		case ask.Number:
-			n, _ := strconv.ParseUint(arg.Default, 10, 64)
-			f.Uint64(arg.Name, n, arg.Help)
-		case ask.Switch:
-			f.Bool(arg.Name, false, arg.Help)
-		case ask.List:
-			f.StringArray(arg.Name, nil, arg.Help)
-		default:
-			f.String(arg.Name, arg.Default, arg.Help)
-		}
-		if arg.Words != nil {
-			setCompletions(cmd, arg.Name, arg.Words)
-		}
+	for i := range v.Args {
+		addArg(cmd, &v.Args[i])
 	}
 	if more := commandOptions[v.Name]; more != nil {
 		more(a, cmd, o)
@@ -95,14 +82,33 @@ func (a *app) newVerbCommand(v *ask.Verb) *cobra.Command {
 	return cmd
 }
 
-// question converts the options to a question.
-func (o *verbCommand) question() (q ask.Question, err error) {
-	q = ask.New(o.verb)
+// addArg adds the option for an argument of a verb.
+func addArg(cmd *cobra.Command, arg *ask.Arg) {
+	f := cmd.Flags()
+	switch arg.Kind {
+	case ask.Number:
+		n, _ := strconv.ParseUint(arg.Default, 10, 64)
+		f.Uint64(arg.Name, n, arg.Help)
+	case ask.Switch:
+		f.Bool(arg.Name, false, arg.Help)
+	case ask.List:
+		f.StringArray(arg.Name, nil, arg.Help)
+	default:
+		f.String(arg.Name, arg.Default, arg.Help)
+	}
+	if arg.Words != nil {
+		setCompletions(cmd, arg.Name, arg.Words)
+	}
+}
+
+// arguments returns a question with the arguments that the user specified.
+func (o *verbCommand) arguments() ask.Question {
+	q := ask.New(o.verb)
 	f := o.r.cmd.Flags()
 	for _, arg := range o.verb.Args {
 		flag := f.Lookup(arg.Name)
 		switch {
-		case !flag.Changed:
+		case flag == nil || !flag.Changed:
 		case arg.Kind == ask.List:
 			list, _ := f.GetStringArray(arg.Name)
 			q = q.With(arg.Name, list...)
@@ -110,6 +116,12 @@ func (o *verbCommand) question() (q ask.Question, err error) {
 			q = q.With(arg.Name, flag.Value.String())
 		}
 	}
+	return q
+}
+
+// question converts the options to a question.
+func (o *verbCommand) question() (q ask.Question, err error) {
+	q = o.arguments()
 	if o.verb.Machine == ask.AllCaches || o.isGiven() {
 		if q.Machine, err = o.hierarchy(); err != nil {
 			return q, err

@@ -25,6 +25,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/system"
 )
 
@@ -118,6 +119,9 @@ func (a *app) root() *cobra.Command {
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(), a.man(),
 	)
 	for _, v := range ask.Verbs() {
+		if v == program.Simulate {
+			continue // the command simulate shares its options with validate
+		}
 		verb := a.newVerbCommand(v)
 		verb.Hidden = isLocality(v.Name)
 		root.AddCommand(verb)

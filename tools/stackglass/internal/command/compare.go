@@ -10,6 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/report"
 )
 
@@ -164,7 +165,16 @@ func (a *app) loadPair(c *compareCommand, q ask.Question, args []string) (pair [
 // contains no tables yet.
 func (a *app) joinAnswers(c *compareCommand, q ask.Question, pair [2]*loadedFile) (*report.Document, []answers.Compared, error) {
 	var runs [2]*ask.Run
+	var simulated [2]*simulatedRun
 	for i, l := range pair {
+		if q.Verb == program.Simulate {
+			var err error
+			if simulated[i], err = a.simulatedRun(c.r, l.name, q); err != nil {
+				return nil, nil, err
+			}
+			runs[i] = &simulated[i].Run
+			continue
+		}
 		runs[i] = l.newRun(c.r)
 		runs[i].Predict = func(words answers.MulticoreQuestion) (*answers.Reply, error) {
 			return a.predict(&multicoreOptions{r: c.r}, l, words)
@@ -173,6 +183,11 @@ func (a *app) joinAnswers(c *compareCommand, q ask.Question, pair [2]*loadedFile
 	d, compared, err := ask.Compare(runs, q, c.on)
 	if err != nil {
 		return nil, nil, answerError(err)
+	}
+	for i, run := range simulated {
+		if run != nil {
+			pair[i].Stopped = run.stopped
+		}
 	}
 	return d, compared, nil
 }

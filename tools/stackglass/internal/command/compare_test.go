@@ -31,6 +31,7 @@ func init() {
 		"compare demo:matmul-naive demo:matmul-blocked --on blocks --by block --sort instructions --format csv",
 		"compare demo:matmul-naive demo:matmul-blocked --on pipeline --hierarchy i7-6700",
 		"compare demo:false-sharing demo:false-sharing-padded --on threads --by core --format md",
+		"compare demo:false-sharing demo:false-sharing-padded --on simulate --cache L1=2KiB,8 --sort misses --top 1",
 		"compare testdata/multicore/gemm-16.sgt testdata/multicore/gemm-32.sgt --on multicore --hierarchy sasmm --by cores --top 6",
 	)
 }
@@ -51,6 +52,7 @@ func TestCompareEqualsSeparateRuns(t *testing.T) {
 		{"loops --cache L1=2KiB,full --loop 1.1", "loops loop=1.1 --cache L1=2KiB,full", "loop", "misses"},
 		{"blocks --by opcode", "blocks --by opcode", "opcode", "count"},
 		{"pipeline", "pipeline", "function", "cycles"},
+		{"simulate --bound --cache L1=2KiB,8,drrip --cache L2=16KiB,8", "simulate bound=true --cache L1=2KiB,8,drrip --cache L2=16KiB,8", "name", "misses"},
 	} {
 		verb, options, _ := strings.Cut(c.verb, " ")
 		sides := map[string]map[string]string{}
@@ -162,7 +164,7 @@ func TestCompareUsageErrors(t *testing.T) {
 		"compare - -":                    "only one of the two inputs can be read from standard input",
 		pair + "--on nonsense":           `--on "nonsense", want one of summary, blocks`,
 		pair + "--by function":           "--by applies to --on blocks, calls, communication, counters, measured, multicore, sites, threads, what-if, not to --on summary",
-		pair + "--cache L1=2KiB,8":       "--cache applies to --on calls, communication, data, diagnose, loops, measured, multicore, pipeline, sites, threads, timeline, what-if, not to --on summary",
+		pair + "--cache L1=2KiB,8":       "--cache applies to --on calls, communication, data, diagnose, loops, measured, multicore, pipeline, simulate, sites, threads, timeline, what-if, not to --on summary",
 		pair + "--on what-if":            "no caches are given",
 		pair + "--on what-if --line 32":  "not to --on what-if",
 		pair + "--on counters --line 32": "not to --on counters",

@@ -3,13 +3,12 @@ package command
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -155,7 +154,7 @@ func simulatedCores(groups [][]uint32, appeared []uint32) [][]uint32 {
 // analysis.
 func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	for _, c := range h.Levels {
-		for _, threads := range sharersOf(c, cores) {
+		for _, threads := range program.SharersOf(c, cores) {
 			known := slices.ContainsFunc(domains, func(d []uint32) bool { return slices.Equal(d, threads) })
 			if !known && !slices.ContainsFunc(cores, func(core []uint32) bool { return slices.Equal(core, threads) }) {
 				domains = append(domains, threads)
@@ -166,34 +165,4 @@ func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 		return nil
 	}
 	return domains
-}
-
-// sharersOf returns the threads that share each cache of a level, in ascending order. It returns
-// nil if the caches are private or all cores share one cache.
-func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
-	if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
-		return nil
-	}
-	for group := range slices.Chunk(cores, int(c.SharedBy)) {
-		groups = append(groups, slices.Sorted(slices.Values(slices.Concat(group...))))
-	}
-	return groups
-}
-
-// sharersDoubts returns warnings that list the threads that share each cache, because the grouping
-// depends on the order in which threads appear.
-func sharersDoubts(h hierarchy.Hierarchy, cores [][]uint32) (doubts []string) {
-	for _, c := range h.Levels {
-		groups := sharersOf(c, cores)
-		if groups == nil {
-			continue
-		}
-		var numbers []string
-		for _, threads := range groups {
-			numbers = append(numbers, answers.NumbersOf(threads))
-		}
-		doubts = append(doubts, "each "+c.Name+" is shared by "+strconv.FormatUint(uint64(c.SharedBy), 10)+" cores; cores are grouped in the order in which their threads first appear in the trace: threads "+
-			strings.Join(numbers, ", then ")+" (to change the groups, use --cores)")
-	}
-	return doubts
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
@@ -390,7 +391,7 @@ func (a *app) loadOpened(r *readOptions, in *pass.Input, lineBytes []uint32) (*l
 	}
 	loaded := newLoadedFile(result, in.Name, r)
 	if o.Spec.Domains != nil && r.cores == "" {
-		loaded.warnings = append(loaded.warnings, sharersDoubts(r.questionHierarchy, cores)...)
+		loaded.warnings = append(loaded.warnings, program.SharersDoubts(r.questionHierarchy, cores)...)
 	}
 	return loaded, nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func init() {
 		"simulate testdata/multiply.sgp --cache L1=1KiB,2",
 		"simulate demo:matmul-naive --hierarchy ryzen-9950x --format json",
 		"simulate demo:matmul-naive --cache L1=2KiB,8 --range 10%..35% --format json",
+		"simulate demo:matmul-naive --cache L1=2KiB,4,drrip,prefetch=stream --cache L2=16KiB,8 --baseline --bound",
 		"help validate",
 		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,inclusive",
 		"validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full --format json --fail-if L2.difference>0.01",
@@ -190,6 +192,55 @@ func TestSimulateFeatures(t *testing.T) {
 	}
 	if got := stackglass("simulate", "demo:matmul-naive", "--cache", "L1=2KiB,4", "--pages", "2MiB"); got.code != 2 || !strings.Contains(got.stderr, "needs a hierarchy with TLBs") {
 		t.Errorf("exit code %d, stderr %s, want an error", got.code, got.stderr)
+	}
+}
+
+// TestSimulateBaseline checks that --baseline lists the counts of two separate simulations: of the
+// hierarchy with LRU replacement and without prefetchers, and of the hierarchy as given.
+func TestSimulateBaseline(t *testing.T) {
+	for _, c := range []struct{ file, plain, given string }{
+		{"demo:matmul-naive", "--cache L1=2KiB,4 --cache L2=16KiB,8", "--cache L1=2KiB,4,drrip,prefetch=stream:degree=2 --cache L2=16KiB,8,random"},
+		{"demo:matmul-blocked", "--cache L1=2KiB,4 --cache L2=16KiB,8,exclusive", "--cache L1=2KiB,4,prefetch=stride --cache L2=16KiB,8,exclusive,plru"},
+		{"demo:false-sharing", "--cache L1=1KiB,2 --cache L2=4KiB,full,shared=2", "--cache L1=1KiB,2,fifo,prefetch=next-line --cache L2=4KiB,full,shared=2"},
+		{"demo:array-list", "--cache L1=4KiB,8,write-through", "--cache L1=4KiB,8,write-through"},
+	} {
+		levels := func(caches string, more ...string) map[string]map[string]float64 {
+			counts := map[string]map[string]float64{}
+			for _, number := range []string{"accesses", "hits", "misses", "miss_ratio"} {
+				counts[number] = map[string]float64{}
+				for name, text := range csvColumn(t, append(words("simulate "+c.file+" --format csv "+caches), more...), "name", number, nil) {
+					counts[number][name], _ = strconv.ParseFloat(text, 64)
+				}
+			}
+			return counts
+		}
+		plain, given, both := levels(c.plain), levels(c.given), levels(c.given, "--baseline")
+		if !reflect.DeepEqual(given, both) {
+			t.Errorf("%s: with --baseline, the levels are %v, want %v", c.given, both, given)
+		}
+		got := stackglass(words("simulate " + c.file + " --baseline --format json " + c.given)...)
+		var answer struct {
+			Against []struct {
+				Name, Number     string
+				A, B, Difference float64
+			}
+		}
+		if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || got.code != 0 {
+			t.Fatalf("%v: %v", err, got)
+		}
+		found := 0
+		for _, row := range answer.Against {
+			a, known := plain[row.Number][row.Name]
+			if b := given[row.Number][row.Name]; known && (row.A != a || row.B != b || row.Difference != b-a) {
+				t.Errorf("%s: %s of %s: %v, want A = %v and B = %v", c.given, row.Number, row.Name, row, a, b)
+			}
+			if known {
+				found++
+			}
+		}
+		if found != 4*len(given["misses"]) {
+			t.Errorf("%s: %d numbers of levels, want %d", c.given, found, 4*len(given["misses"]))
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/simulate"
@@ -68,26 +69,39 @@ func (a *app) runValidate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	l, counted, err := a.simulateAndAnalyze(s, name, h, analysis.Locality|analysis.Sets|analysis.Sharing)
+	q := s.question(h)
+	run, err := a.simulatedRun(s.r, name, q)
 	if err != nil {
 		return err
 	}
-	asker := hierarchy.NewAsker(l.Profile)
+	simulation, err := program.NewSimulation(&run.Run, q)
+	if err != nil {
+		return askUsageError(err)
+	}
+	if err := run.Replay.Read(&run.Run, simulation.Consumer(analysis.Locality | analysis.Sets | analysis.Sharing)); err != nil {
+		return answerError(err)
+	}
+	simulation.Finish()
+	counted := simulation.Result
+	asker := hierarchy.NewAsker(run.Profile)
 	predicted, doubts, err := asker.Predict(h, nil)
 	if err != nil {
 		return cmp.Or(requireCores(s, counted), asUsage(err))
 	}
-	v := validation{predicted.Prediction, measuredOf(h, l, counted), predicted}
-	d := &report.Document{Schema: "stackglass.validate", Version: 1, Input: l.facts(0)}
+	v := validation{predicted.Prediction, simulation.Measured(), predicted}
+	d := &report.Document{Schema: "stackglass.validate", Version: 1, Input: run.Facts(0)}
 	d.Tables = []report.Table{v.levels(), v.memory()}
 	if len(predicted.Cores) > 0 {
 		d.Tables = append(d.Tables, v.modelTable(asker), v.coreTable(counted))
 	}
-	d.Warnings = simulatedDoubts(h, s, l, counted)
-	d.Warnings = append(d.Warnings, l.newRun(s.r).Told(doubts)...)
+	d.Warnings = append(run.Warnings, simulation.Doubts()...)
+	d.Warnings = append(d.Warnings, run.Told(doubts)...)
 	d.Warnings = append(d.Warnings, v.explainErrors(counted)...)
-	if err := a.answer(l, s.r.format, d); err != nil {
+	if err := a.print(s.r.format, d); err != nil {
 		return err
+	}
+	if run.stopped != nil {
+		return run.stopped
 	}
 	return checkBudgetsOn(budgets, v.relativeError)
 }
