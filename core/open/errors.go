@@ -79,12 +79,18 @@ func (e *UnknownError) Error() string {
 	for _, t := range e.Tried {
 		s.WriteString("\n  not " + t.Format + ": " + t.Reason)
 	}
-	s.WriteString("\n" + advice(e.Head))
+	s.WriteString("\n" + advice(e.File, e.Head))
 	return s.String()
 }
 
-// advice returns advice for a file that begins with head.
-func advice(head []byte) string {
+// advice returns advice for a file with a name that begins with head.
+func advice(name string, head []byte) string {
+	for _, packing := range []string{"", ".gz", ".lz4", ".zip", ".sz"} {
+		if strings.HasSuffix(name, ".raw"+packing) {
+			return "if this is a raw file of DynamoRIO, DynamoRIO must decode it first: run drrun -t drmemtrace -indir, the folder " +
+				"above the folder \"raw\", -tool basic_counts once, and open the folder \"trace\" that DynamoRIO writes next to it"
+		}
+	}
 	for _, known := range []struct{ magic, what string }{
 		{"\xff\xfe", "the file is UTF-16 text, as written by PowerShell; save the file as UTF-8"},
 		{"\xfe\xff", "the file is UTF-16 text; save the file as UTF-8"},

@@ -527,6 +527,17 @@ set --input-format to one of ` + names() + `, or convert the trace to one of the
 	}
 }
 
+// TestRawFileOfDynamoRIO checks that the error for a file with the name of one of DynamoRIO's raw files
+// says how to decode it.
+func TestRawFileOfDynamoRIO(t *testing.T) {
+	for name, want := range map[string]bool{"drmemtrace.app.1.2.raw": true, "a.raw.lz4": true, "a.rawer": false} {
+		_, err := open.Open(name, strings.NewReader("\x01\x02\x03\x04\x05\x06\x07\xa4"), open.Options{})
+		if err == nil || strings.Contains(err.Error(), "drrun -t drmemtrace -indir") != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func names() string {
 	var all []string
 	for _, f := range open.Formats() {
