@@ -23,7 +23,7 @@ const (
 	OfModels      = "models"      // a ModelQuestion, for the compute-node models
 	OfCores       = "multicore"   // a MulticoreQuestion
 	OfExport      = "export"      // an export.Request
-	OfVerb        = "verb"        // a question for a verb, as returned by ask.Question.Words
+	OfVerb        = "verb"        // a question for a verb, as returned by ask.Question.Words; Bytes contains the format of the attached trace
 	OfDescription = "description" // the description of a cache hierarchy, in Bytes
 	OfMachine     = "machine"     // a question for the verb what-if; the reply contains what the page's first program does not compute, and Choices
 	OfNames       = "names"       // function names to demangle, one per word; the reply's notes contain the readable names

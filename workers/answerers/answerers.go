@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/ask/program" // the import also registers more verbs
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/hierarchy/sources"
 	"github.com/stackglass/stackglass/core/multicore/predict"
@@ -33,7 +35,7 @@ func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, err
 		answers.OfCores:       func(workers.Subject) (workers.Answerer, error) { return cores(open), nil },
 		answers.OfExport:      exports,
 		answers.OfMachine:     machine,
-		answers.OfVerb:        verbs,
+		answers.OfVerb:        func(s workers.Subject) (workers.Answerer, error) { return verbs(s, open) },
 		answers.OfDescription: func(workers.Subject) (workers.Answerer, error) { return describe, nil },
 		answers.OfNames:       func(workers.Subject) (workers.Answerer, error) { return names, nil },
 	}
@@ -68,15 +70,19 @@ const partialEvery = 300 * time.Millisecond
 // verbs answers any verb of package ask about one profile. The reply contains the document's tables
 // and warnings, and in the field Bytes, the document as JSON. If the verb depends on a processor,
 // the reply also contains the table "processors". During a long answer, partial replies contain the
-// table "progress", but no JSON.
-func verbs(s workers.Subject) (workers.Answerer, error) {
+// table "progress", but no JSON. The field Bytes of the question contains the format of the attached
+// trace, which only some verbs read.
+func verbs(s workers.Subject, open OpenTrace) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
-	return func(q answers.Question, _ any, wanted func() bool, give func(*answers.Reply)) error {
+	return func(q answers.Question, attachment any, wanted func() bool, give func(*answers.Reply)) error {
 		asked, err := ask.Parse(q.Words)
 		if err != nil {
 			return err
 		}
 		run := ask.NewRun(s.Name, p)
+		if attachment != nil {
+			run.Replay = replay(run, func() (trace.Reader, io.Closer, error) { return open(s.Name, string(q.Bytes), attachment) })
+		}
 		replyWith := func(d *report.Document) *answers.Reply {
 			reply := &answers.Reply{Notes: d.Warnings, Tables: d.Tables}
 			if asked.Verb.Arg("processor") != nil {
@@ -105,6 +111,73 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 		return nil
 	}, err
 }
+
+// stepsBetweenLooks is the number of steps of a replay between two checks whether the answer is still
+// wanted. A step reads at most 4,096 references.
+const stepsBetweenLooks = 16
+
+// replay returns a replay of the trace from which the run's profile was computed. The replay reads
+// the same part of the trace, with the same threads on each core. Partial answers contain the table
+// "progress", with the numbers of references read and of all references.
+func replay(run *ask.Run, open func() (trace.Reader, io.Closer, error)) *ask.Replay {
+	in, all := run.Profile.Input, run.Profile.Totals.AllReferences()
+	x := &ask.Replay{Skip: in.Skip, MemoryBytes: mostReplayed, Count: func() (uint64, error) { return all, nil }}
+	if len(run.Profile.Sharing) > 0 {
+		for _, c := range run.Profile.Sharing[0].Cores {
+			if x.Cores = append(x.Cores, c.Threads); len(c.Threads) > 1 {
+				run.Cores = answers.Groups(run.Profile)
+			}
+		}
+	}
+	if run.Cores == "" {
+		x.Cores = nil // each thread has a core, in the order in which the threads appear
+	}
+	x.Read = func(to *ask.Run, c ask.Consumer) error {
+		r, file, err := open()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		runner, err := analysis.NewRunner(analysis.Spec{Kinds: in.Kinds, Threads: in.Threads, Skip: in.Skip, Limit: in.Limit, Analyses: c.Analyses}, r)
+		if err != nil {
+			return err
+		}
+		switch {
+		case c.Events:
+			runner.BesideEvents(c.Make)
+		case c.Sites:
+			runner.BesideSites(c.Make)
+		default:
+			runner.Beside(c.Make(nil))
+		}
+		for step := 1; err == nil; step++ {
+			if step%stepsBetweenLooks == 0 {
+				if !to.Wanted() {
+					return ask.ErrStopped
+				}
+				to.Partial(func() *report.Document {
+					t := report.Table{Key: "progress", Columns: report.Columns("references", "of")}
+					t.Add(report.Count(runner.Progress().References), report.Count(all))
+					return &report.Document{Tables: []report.Table{t}}
+				})
+			}
+			err = runner.Step()
+		}
+		read := runner.Progress().References
+		if err == io.EOF {
+			err = nil
+		} else if read == 0 {
+			return err
+		}
+		to.Profile = runner.Finish(analysis.StateAfter(err, read))
+		to.Warnings = ask.Doubts(to.Name, to.Profile)
+		return nil
+	}
+	return x
+}
+
+// mostReplayed is the memory limit of a simulation. The memory of a web page is limited to 4 GiB.
+const mostReplayed = 2 << 30
 
 // machine answers a question of the verb what-if. The reply contains the options of the hierarchy,
 // the warnings and the tables about TLBs of a brief document, its comparison of two hierarchies, and
@@ -166,12 +239,20 @@ func names(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) 
 }
 
 // describe parses a description of a cache hierarchy. The field Bytes of the reply contains the
-// part of the hierarchy that predictions use, in the format of hierarchy.Lines. The notes list the
-// parts of the description that predictions do not use.
+// part of the hierarchy that the page predicts or simulates, in the format of hierarchy.Lines. The
+// notes list the other parts of the description.
 func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	h, notes, err := config.Read(q.Bytes)
 	if err != nil {
 		return errors.New("the file was read as " + string(config.Recognise(q.Bytes)) + ": " + err.Error())
+	}
+	kept := h.Predictable()
+	kept.TLBs, kept.PageBytes = h.TLBs, h.PageBytes
+	for i := range kept.Levels { // the page simulates prefetchers, unless they need sub-blocks
+		if f := h.Levels[i].Prefetch; f.Kind <= hierarchy.Stream {
+			kept.Levels[i].Prefetch = f
+			h.Levels[i].Prefetch = hierarchy.Prefetch{}
+		}
 	}
 	parts := h.Beyond()
 	for _, c := range h.InstructionTLBs {
@@ -183,8 +264,6 @@ func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply
 	if len(parts) > 0 {
 		notes = append(notes, "predictions do not model "+strings.Join(parts, ", ")+"; to simulate them, use the command stackglass simulate")
 	}
-	kept := h.Predictable()
-	kept.TLBs, kept.PageBytes = h.TLBs, h.PageBytes
 	give(&answers.Reply{Notes: notes, Bytes: []byte(strings.Join(kept.Lines(), "\n"))})
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
@@ -15,6 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/hierarchy/sources"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/simulate"
+	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/din"
 	"github.com/stackglass/stackglass/workers"
 )
@@ -46,7 +49,7 @@ func TestDescribe(t *testing.T) {
 	}
 	text = "L1I=32KiB,8,instructions\nL1=32KiB,8,prefetch=stride\nITLB=8,full,tlb,instructions\nDTLB=64,4,tlb\npages=2MiB\n"
 	r, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte(text)})
-	if err != nil || string(r.Bytes) != "L1=32KiB,8\nDTLB=64,4,tlb\npages=2MiB" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "do not model the prefetcher of L1, ITLB, the instruction cache L1I") {
+	if err != nil || string(r.Bytes) != "L1=32KiB,8,prefetch=stride\nDTLB=64,4,tlb\npages=2MiB" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "do not model ITLB, the instruction cache L1I") {
 		t.Errorf("%s, %q, %v", r.Bytes, r.Notes, err)
 	}
 	_, err = asked(t, workers.Subject{}, answers.Question{Of: answers.OfDescription, Bytes: []byte("{\n\"levels\": 3}")})
@@ -114,6 +117,90 @@ func TestMachine(t *testing.T) {
 	}
 	if options := r.Table("choices").Rows; len(options) != 4 || options[1][0].Plain() != "pages=8KiB" || options[1][2].Plain() != "true" {
 		t.Errorf("options = %v, want four page sizes, with 8 KiB chosen", options)
+	}
+}
+
+// TestSimulate checks that a simulation reads the attached trace again, with the settings of the
+// analysis, that its document equals the counts of a simulator, and that it reports its progress and
+// can be stopped.
+func TestSimulate(t *testing.T) {
+	var rows strings.Builder
+	for i := range 600_000 {
+		fmt.Fprintf(&rows, "%d %x\n", i%2, i*64%0x5000)
+	}
+	read := func() trace.Reader { return din.NewReader("a", strings.NewReader(rows.String())) }
+	spec := analysis.Spec{Kinds: 1 << trace.Load, Skip: 10, Limit: 250_000, Analyses: analysis.Locality}
+	runner, err := analysis.NewRunner(spec, read())
+	for err == nil {
+		err = runner.Step()
+	}
+	p := runner.Finish(profile.State{})
+	open := func(name, format string, attachment any) (trace.Reader, io.Closer, error) {
+		if name != "a" || format != "din" || attachment != "the trace" {
+			t.Errorf("opened %s as %s with %v", name, format, attachment)
+		}
+		return read(), io.NopCloser(nil), nil
+	}
+	answer, err := All(open)[answers.OfVerb](workers.Subject{Name: "a", Profile: p.Encode()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"simulate", "baseline=true", "machine=L1=16KiB,4,random,prefetch=stream", "machine=L2=64KiB,full"}
+	ask := func(attachment any, wanted func() bool) (replies []*answers.Reply) {
+		q := answers.Question{Of: answers.OfVerb, Words: words, Bytes: []byte("din")}
+		if err := answer(q, attachment, wanted, func(r *answers.Reply) { replies = append(replies, r) }); err != nil {
+			t.Fatal(err)
+		}
+		return replies
+	}
+	looks := 0
+	replies := ask("the trace", func() bool {
+		if looks++; looks == 2 {
+			time.Sleep(partialEvery) // long enough for a partial reply
+		}
+		return true
+	})
+	last := replies[len(replies)-1]
+	if len(replies) < 2 || replies[0].Table("progress") == nil || !replies[0].More || last.More {
+		t.Fatalf("%d replies, want the progress and then the answer: %+v", len(replies), replies)
+	}
+	if row := replies[0].Table("progress").Rows[0]; row[0].Plain() == "0" || row[1].Plain() != "250000" {
+		t.Errorf("progress = %v, want some of 250000 references", row)
+	}
+	var h hierarchy.Hierarchy
+	for _, line := range []string{"L1=16KiB,4,random,prefetch=stream", "L2=64KiB,full"} {
+		if err := h.Add(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := simulate.New(h, simulate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b trace.Batch
+	for i := 20; i < 20+2*250_000; i += 2 {
+		b.Append(trace.Load, trace.Addr(i*64%0x5000), 4, 0, 0)
+	}
+	if err := s.Consume(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := s.Finish()
+	for i, l := range want.Levels {
+		levels := last.Table("levels")
+		if got := levels.Rows[i][levels.Index("misses")].Plain(); got != fmt.Sprint(l.Run.Misses()) || got == "0" {
+			t.Errorf("%s: %s misses, want %d", l.Cache.Name, got, l.Run.Misses())
+		}
+	}
+	if last.Table("against") == nil || !strings.Contains(string(last.Bytes), `"stackglass.simulate"`) {
+		t.Errorf("document = %s, want the baseline", last.Bytes)
+	}
+
+	stopped := ask("the trace", func() bool { return false })
+	if len(stopped) != 1 || !strings.Contains(stopped[0].Problem, "no longer needed") {
+		t.Errorf("replies after a stop = %+v", stopped)
+	}
+	if replies := ask(nil, func() bool { return true }); len(replies) != 1 || !strings.Contains(replies[0].Problem, "give the trace") {
+		t.Errorf("replies without a trace = %+v", replies)
 	}
 }
 

@@ -86,6 +86,9 @@ func NewSimulation(r *ask.Run, q ask.Question) (*Simulation, error) {
 	}
 	o := &s.options
 	o.Seed, o.Cores, o.MemoryBytes = q.Number("seed"), r.Replay.Cores, r.Replay.MemoryBytes
+	if s.h.Threads == hierarchy.OnOneCore {
+		o.Cores, o.MostCores = nil, 1
+	}
 	o.Causes, o.Bound = o.Causes || q.Is("causes"), q.Is("bound")
 	if q.Given("warmup") {
 		o.Warmup, o.WarmupShare = q.Number("warmup"), 0
