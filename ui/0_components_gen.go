@@ -670,11 +670,13 @@ type Caches struct {
 	controls
 	Curve, Against, Threads, Caveats vugu.Builder
 	Levels, Times, ByCore            vugu.Builder
-	More                             []*DataTable // the tables of the reply
+	More, Simulated                  []*DataTable // the tables of the replies
 
-	reply  verbAnswer // the answer about the hierarchy's TLBs and options
-	said   string     // the page size of the announced answer
-	chosen string     // the chosen option of the list that is being built
+	reply      verbAnswer // the answer about the hierarchy's TLBs and options
+	simulation verbAnswer // the simulation of the hierarchy
+	begun      bool       // whether the user has confirmed a long simulation
+	said       string     // the page size of the announced answer
+	chosen     string     // the chosen option of the list that is being built
 
 	// The causes of the misses, and the view and the hierarchy for which they were computed.
 	list      []state.Cause
@@ -710,7 +712,8 @@ func (c *Caches) clock(text string) {
 func newCaches(a *App) View {
 	c := &Caches{controls: controls{a}, Curve: newFigure(a, "curve", helpCurve), Levels: newTable(a, "levels"), Times: newTable(a, "times"),
 		Against: newTable(a, "against"), ByCore: newTable(a, "by-core"), Threads: &ThreadsOn{App: a, Hint: true},
-		More: []*DataTable{newTable(a, "tlbs"), newTable(a, "page_walks"), newTable(a, "sources")}}
+		More:      []*DataTable{newTable(a, "tlbs"), newTable(a, "page_walks"), newTable(a, "sources")},
+		Simulated: []*DataTable{newTable(a, "simulation"), newTable(a, "prefetch"), newTable(a, "bound")}}
 	c.Caveats = &Caveats{ID: "caches-notes", List: c.notes}
 	return c
 }
@@ -729,9 +732,9 @@ func (c *Caches) notes() []string {
 	return list
 }
 
-// more lists the tables of the reply that are not empty.
-func (c *Caches) more() (list []*DataTable) {
-	for _, t := range c.More {
+// shown returns the tables that are not empty.
+func (c *Caches) shown(tables []*DataTable) (list []*DataTable) {
+	for _, t := range tables {
 		if c.Table(t.Chart) != nil {
 			list = append(list, t)
 		}
@@ -810,6 +813,7 @@ func (c *Caches) asks() bool {
 // ask asks the question if the view shows TLBs. ask announces the first answer, and the first answer
 // for another page size.
 func (c *Caches) ask() {
+	c.simulate(false)
 	if !c.asks() {
 		return
 	}
@@ -850,6 +854,10 @@ func (c *Caches) settle() {
 	if !c.asks() {
 		c.reply.asker.end()
 		c.reply, c.said = verbAnswer{}, ""
+	}
+	if !c.simulates() {
+		c.simulation.asker.end()
+		c.simulation = verbAnswer{}
 	}
 	if c.of != c.App.inRange() || state.SameMachine(c.machineOf, c.machine()) {
 		c.ask()
@@ -902,6 +910,11 @@ func (c *Caches) Table(name string) *state.Table {
 			return v.Against(c.machine(), words)
 		}
 	}
+	if c.simulates() {
+		if t := c.simulatedTable(name); t != nil {
+			return t
+		}
+	}
 	if c.asks() {
 		return c.reply.table(name)
 	}
@@ -929,6 +942,20 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				_ = vgparent
 				if c.App.Screen.Beside != nil {
 					addComponent(vgin, vgout, vgparent, c.Against)
+				}
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				for _, t := range c.shown(c.Simulated) {
+					_ = t
+					vgn = addElement(vgparent, "div")
+					{
+						vgparent := vgn
+						_ = vgparent
+						addComponent(vgin, vgout, vgparent, t)
+					}
 				}
 			}
 		}
@@ -1237,6 +1264,71 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00machine-pages")
 				setText(vgn, c.pagesWords())
 				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Choose(c.pagesLine()) })
+				vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00machine-policies")
+				setText(vgn, c.policiesWords())
+				addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ShowPolicies(!c.simulates()) })
+			}
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if c.simulates() {
+					vgn = addElement(vgparent, "section\x00class\x00level\x00id\x00simulation\x00aria-labelledby\x00simulation-title")
+					{
+						vgparent := vgn
+						_ = vgparent
+						addElement(vgparent, "h3\x00id\x00simulation-title\x00Replacement and prefetchers")
+						if c.App.canPredict() {
+							vgn = addElement(vgparent, "div\x00class\x00choices")
+							{
+								vgparent := vgn
+								_ = vgparent
+								for i, t := range c.policies() {
+									_ = i
+									_ = t
+									vgn = addElement(vgparent, "label")
+									{
+										vgparent := vgn
+										_ = vgparent
+										vgn = addElement(vgparent, "span")
+										setText(vgn, t.title)
+										vgn = addElement(vgparent, "select")
+										setAttribute(vgn, "id", c.id("policy", i))
+										addListener(vgn, "change", func(event vugu.DOMEvent) { c.App.SetPolicy(t.level, i, event.PropString("target", "value")) })
+										{
+											vgparent := vgn
+											_ = vgparent
+											for _, o := range t.options {
+												_ = o
+												vgn = addElement(vgparent, "option")
+												setAttribute(vgn, "value", o.Name)
+												addProperty(vgn, "selected", o.Name == t.chosen)
+												setText(vgn, o.Title)
+											}
+										}
+									}
+								}
+							}
+						}
+						vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00simulation-note")
+						setText(vgn, c.simulationNote())
+						if c.simulation.asker.busy() {
+							vgn = addElement(vgparent, "progress\x00max\x001\x00aria-label\x00Simulated references")
+							setAttribute(vgn, "value", c.simulated())
+						}
+						addText(vgparent, "\n\t\t\t")
+						if c.simulationButton() != "" {
+							vgn = addElement(vgparent, "p\x00class\x00actions")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00simulate")
+								setText(vgn, c.simulationButton())
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.stopOrSimulate() })
+							}
+						}
+					}
+				}
 			}
 			vgn = addElement(vgparent, "div\x00class\x00slot")
 			{
@@ -1362,7 +1454,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				for _, t := range c.more() {
+				for _, t := range c.shown(c.More) {
 					_ = t
 					vgn = addElement(vgparent, "div")
 					{

@@ -24,6 +24,11 @@ type verbAnswer struct {
 // ask asks a question about a complete result. It does not repeat the last question. After each
 // answer, ask calls the parameter "take" with the lock held.
 func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
+	x.askOfTrace(a, r, q, nil, take)
+}
+
+// askOfTrace is like ask, for a question whose answer needs the trace.
+func (x *verbAnswer) askOfTrace(a *App, r *Result, q answers.Question, trace any, take func()) {
 	if x.of != r.Profile {
 		x.asker.end()
 		*x = verbAnswer{of: r.Profile}
@@ -39,7 +44,7 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 			take()
 		}}
 	}
-	x.asker.ask(q, nil)
+	x.asker.ask(q, trace)
 }
 
 // asks reports whether a question is the last question.

@@ -137,9 +137,12 @@ func (a *Asker) whySDCM(c Cache) string {
 }
 
 var replacementNames = [...]string{
-	TreePLRU: "tree PLRU", Random: "random", FIFO: "FIFO", BitPLRU: "bit PLRU", NRU: "NRU", LFU: "LFU",
+	LRU: "LRU", TreePLRU: "tree PLRU", Random: "random", FIFO: "FIFO", BitPLRU: "bit PLRU", NRU: "NRU", LFU: "LFU",
 	SRRIP: "SRRIP", BRRIP: "BRRIP", DRRIP: "DRRIP",
 }
+
+// Title returns the policy's name for people, such as "tree PLRU".
+func (r Replacement) Title() string { return replacementNames[r] }
 
 // policyCaveat returns a phrase that names the policies of a cache that the prediction does not
 // model, or "". The cache's name precedes the phrase in the warning. The parameter "exclusive"

@@ -41,7 +41,8 @@ type Prefetch struct {
 	Chained  bool   // prefetches of the level above also cause prefetches
 }
 
-const mostAhead = 1 << 10 // the maximum degree and distance
+// MostAhead is the maximum degree and distance of a prefetcher.
+const MostAhead = 1 << 10
 
 func (p Prefetch) withinLine() bool { return p.Kind == LoadForward || p.Kind == SubBlock }
 
@@ -67,9 +68,9 @@ func ParsePrefetch(s string) (p Prefetch, ok bool) {
 			p.Reads = true
 		case key == "chained" && !valued:
 			p.Chained = true
-		case key == "degree" && number && n <= mostAhead:
+		case key == "degree" && number && n <= MostAhead:
 			p.Degree = uint32(n)
-		case key == "distance" && number && n <= mostAhead:
+		case key == "distance" && number && n <= MostAhead:
 			p.Distance = uint32(n)
 		case key == "drop" && number && n <= 100:
 			p.Drop = uint8(n)

@@ -127,6 +127,7 @@ func (p *tab) showEverything(look func(state string)) {
 	p.blocksEverywhere(look)
 	p.coresEverywhere(look)
 	p.threadsEverywhere(look)
+	p.policiesEverywhere(look)
 	p.clickElement("#kept .rename")
 	p.waitFor("#rename-input")
 	look("renaming")

@@ -97,8 +97,9 @@ var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive
 // formatMachine writes a hierarchy for the URL's hash: levels in order, such as
 // L1.32768.8.64_L2.262144.8.64.l12.h, then TLBs, memory and clock. Values other than the default
 // begin with a letter: l latency, b bytes per cycle, s cores, h hashed, t TLB, p the sum of a TLB's
-// page sizes, r replacement, i inclusion, w write policy. In a number, the letter d represents the
-// decimal point.
+// page sizes, r replacement, i inclusion, w write policy; f kind of prefetcher, n its degree, a its
+// distance, x its share of dropped prefetches, y 1 for reads and 2 for chained. In a number, the
+// letter d represents the decimal point.
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
 	for i, l := range slices.Concat(h.Levels, h.TLBs) {
@@ -112,6 +113,16 @@ func formatMachine(h hierarchy.Hierarchy) string {
 			part += "." + tlbCode + lettered("p", float64(l.Pages))
 		}
 		part += lettered("r", float64(l.Replacement)) + lettered("i", inclusionCodes[l.Inclusion]) + lettered("w", float64(l.Write))
+		if f := l.Prefetch; f.Kind != hierarchy.NoPrefetch {
+			flags := 0.
+			if f.Reads {
+				flags = readsFlag
+			}
+			if f.Chained {
+				flags += chainedFlag
+			}
+			part += lettered("f", float64(f.Kind)) + lettered("n", float64(f.Degree)) + lettered("a", float64(f.Distance)) + lettered("x", float64(f.Drop)) + lettered("y", flags)
+		}
 		parts = append(parts, part)
 	}
 	if m := lettered("l", h.Memory.LatencyCycles) + lettered("b", h.Memory.BytesPerCycle); m != "" {
@@ -126,6 +137,8 @@ func formatMachine(h hierarchy.Hierarchy) string {
 const (
 	tlbCode  = "t"           // marks a TLB
 	allPages = 2<<30 - 4<<10 // the sum of the page sizes from 4 KiB to 1 GiB
+
+	readsFlag, chainedFlag = 1, 2 // flags of prefetchers
 )
 
 func lettered(name string, x float64) string {
@@ -183,7 +196,9 @@ func parseLevel(f []string) (c hierarchy.Cache, ok bool) {
 		return c, false
 	}
 	c = hierarchy.Cache{Name: safeName(f[0]), SizeBytes: bytes, Ways: uint32(ways), LineBytes: uint32(line)}
-	ok = parseValues(&c, f[4:])
+	if ok = parseValues(&c, f[4:]); c.Prefetch.Kind == hierarchy.NoPrefetch {
+		c.Prefetch = hierarchy.Prefetch{}
+	}
 	return fitWays(c), ok
 }
 
@@ -229,6 +244,17 @@ func parseValues(c *hierarchy.Cache, fields []string) bool {
 			}
 		case 'w':
 			c.Write = hierarchy.Write(min(x, float64(hierarchy.WriteThroughAround)))
+		case 'f':
+			c.Prefetch.Kind = hierarchy.PrefetchKind(min(x, float64(hierarchy.Stream)))
+		case 'n':
+			c.Prefetch.Degree = uint32(min(x, hierarchy.MostAhead))
+		case 'a':
+			c.Prefetch.Distance = uint32(min(x, hierarchy.MostAhead))
+		case 'x':
+			c.Prefetch.Drop = uint8(min(x, 100))
+		case 'y':
+			flags := int(min(x, readsFlag|chainedFlag))
+			c.Prefetch.Reads, c.Prefetch.Chained = flags&readsFlag != 0, flags&chainedFlag != 0
 		default:
 			return false
 		}

@@ -445,6 +445,57 @@ func (p *pageRun) workerAnswer(q answers.Question) (reply *answers.Reply) {
 	return reply
 }
 
+// TestPageSimulatesAsCommand checks that the document of a simulation on the page is byte-identical to
+// the command's document, for the whole run and for a part of the run.
+func TestPageSimulatesAsCommand(t *testing.T) {
+	open := func(name, format string, attachment any) (trace.Reader, io.Closer, error) {
+		r, err := open.Open(name, bytes.NewReader(attachment.([]byte)), open.Options{Format: format})
+		return r, io.NopCloser(nil), err
+	}
+	for _, file := range pagedTraces(t) {
+		p := openPaged(t, file, nil)
+		path := file
+		if demo, found := strings.CutPrefix(file, "demo:"); found {
+			path = "../../../../site/demos/" + demo + ".sgt"
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := answerers.All(open)[answers.OfVerb](workers.Subject{Name: file, Profile: p.view.Profile.Encode()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, lines := range []string{
+			"L1=2KiB,4,drrip,prefetch=stream L2=16KiB,8,random memory=latency=200",
+			"L1=1KiB,full,lfu L2=8KiB,4,shared=2,plru,prefetch=next-line:degree=2",
+			"L1=2KiB,4,prefetch=stride L2=16KiB,full,fifo threads=one-core clock=3.5",
+		} {
+			options := []string{"simulate", file, "--bound", "--baseline", "--format", "json"}
+			var h hierarchy.Hierarchy
+			for _, line := range strings.Fields(lines) {
+				if err := h.Add(line); err != nil {
+					t.Fatal(err)
+				}
+				options = append(options, "--cache", line)
+			}
+			var part state.Range
+			if all := p.view.Profile.Totals.AllReferences(); i == 0 {
+				part = state.Range{From: all / 4, To: all / 2}
+				options = append(options, "--range", part.String())
+			}
+			q := state.SimulationQuestion(h, part, "")
+			var reply *answers.Reply
+			if err := answer(q, content, func() bool { return true }, func(r *answers.Reply) { reply = r }); err != nil || reply.Problem != "" {
+				t.Fatalf("%s, %s: %v, %s", file, lines, err, reply.Problem)
+			}
+			if want := stackglass(options...); string(reply.Bytes) != want.stdout || want.code != exitOK {
+				t.Errorf("%s, %s: the page's document is\n%s\nwant the command's document\n%s%s", file, lines, reply.Bytes, want.stdout, want.stderr)
+			}
+		}
+	}
+}
+
 // checkLoops checks the tables in the Loops view: their cells must equal the command's output, and
 // their documents must be byte-identical to it.
 func (p *pageRun) checkLoops(h hierarchy.Hierarchy, options []string) {
