@@ -59,7 +59,6 @@ package scaling
 import (
 	"cmp"
 	"math"
-	"math/big"
 	"slices"
 	"strconv"
 
@@ -112,6 +111,11 @@ func Fit(names []string, runs []Run) (*Model, error) {
 	m.fitter = f
 	blocks := len(runs[0].Counts)
 	m.Counts = make([]Law, blocks)
+	for b := range blocks {
+		if l, ok := f.exactCount(m.values(func(r *Run) uint64 { return r.Counts[b] })); ok {
+			f.addKnown(&l)
+		}
+	}
 	for b := range blocks {
 		m.Counts[b] = f.countLaw(m.values(func(r *Run) uint64 { return r.Counts[b] }))
 	}
@@ -239,15 +243,11 @@ func (m *Model) checkAt(at []int64) error {
 }
 
 func (l *Law) count(at []int64) (c Count) {
-	if l.Kind == Polynomial {
-		exact := l.exactValue(at)
-		c.Executions, _ = exact.Float64()
-		if exact.IsInt() && exact.Num().IsUint64() {
-			c.Whole, c.IsWhole = exact.Num().Uint64(), true
-		}
-	} else {
-		c.Executions = l.At(at)
+	l = l.at(at)
+	if exact, ok := l.exactValue(at); l.Kind == Exact && ok && exact.IsInt() && exact.Num().IsUint64() {
+		c.Whole, c.IsWhole = exact.Num().Uint64(), true
 	}
+	c.Executions = l.At(at)
 	c.Executions = min(max(0, c.Executions), maxExecutions)
 	return c
 }
@@ -262,7 +262,7 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		all += c.Executions
 		l := &m.Counts[b]
 		switch {
-		case l.Kind != Polynomial:
+		case l.Kind != Exact:
 			guessed += c.Executions
 			off = max(off, l.Off)
 		case !c.IsWhole:
@@ -315,25 +315,4 @@ const extrapolationRatio = 16
 
 func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'g', 3, 64) + " %"
-}
-
-// exactValue evaluates a polynomial.
-func (l *Law) exactValue(at []int64) *big.Rat {
-	sum := new(big.Rat)
-	for i := range l.Terms {
-		t := &l.Terms[i]
-		sum.Add(sum, new(big.Rat).Mul(t.Factor, new(big.Rat).SetInt(t.monomial(at))))
-	}
-	return sum
-}
-
-// monomial returns the product of the parameters raised to the term's powers.
-func (t *Term) monomial(at []int64) *big.Int {
-	n := big.NewInt(1)
-	for j, power := range t.Powers {
-		for range power {
-			n.Mul(n, big.NewInt(at[j]))
-		}
-	}
-	return n
 }
