@@ -90,6 +90,7 @@ func (f *fitter) approximate(values []float64) Law {
 			l.LeftOut = max(l.LeftOut, off)
 			squares += off * off
 		}
+		l.smallest, l.largest = f.limits()
 		trials = append(trials, trial{l, weight * math.Sqrt(squares/float64(len(all)))})
 	}
 	try(1, func(runs []int) (Law, bool) { return f.powerLaw(values, runs), true })
@@ -111,6 +112,17 @@ func (f *fitter) approximate(values []float64) Law {
 		}
 	}
 	return best
+}
+
+// limits returns the smallest and the largest value of each parameter in the runs.
+func (f *fitter) limits() (smallest, largest []int64) {
+	smallest, largest = slices.Clone(f.points[0]), slices.Clone(f.points[0])
+	for _, p := range f.points {
+		for j, v := range p {
+			smallest[j], largest[j] = min(smallest[j], v), max(largest[j], v)
+		}
+	}
+	return smallest, largest
 }
 
 // relative returns the relative difference of a predicted value from the true value. Differences

@@ -22,9 +22,9 @@ func (l *Law) at(at []int64) *Law {
 // Interval returns the limits of the value for the given parameters. If an exact law has been
 // checked, and its value is an integer, both limits are this value. Otherwise, the interval contains
 // the values of all laws that describe the runs about equally well. The interval of an approximate
-// law is as wide as the largest error of the law for a run that was left out. If the value of a
-// checked law is a fraction, the limits are its values for the nearest parameters with the same
-// remainders as the runs.
+// law is as wide as the largest error of the law for a run that was left out, and becomes wider with
+// the distance from the runs. If the value of a checked law is a fraction, the limits are its values
+// for the nearest parameters with the same remainders as the runs.
 func (l *Law) Interval(at []int64) (low, high float64) {
 	if l.Kind == Exact && l.Checked > 0 {
 		return l.exactInterval(at)
@@ -38,9 +38,23 @@ func (l *Law) Interval(at []int64) (low, high float64) {
 		if v < 0 {
 			continue
 		}
-		low, high = min(low, v*(1-min(1, laws[i].LeftOut))), max(high, v*(1+laws[i].LeftOut))
+		off := laws[i].LeftOut * laws[i].distance(at)
+		low, high = min(low, v*(1-min(1, off))), max(high, v*(1+off))
 	}
 	return max(0, low), max(0, high)
+}
+
+// distance returns by how many times the range of the parameters, including the range of the runs,
+// exceeds the range of the runs. Ranges are measured on a logarithmic scale.
+func (l *Law) distance(at []int64) (most float64) {
+	most = 1
+	for j := range l.largest {
+		low, high := math.Log(float64(max(1, l.smallest[j]))), math.Log(float64(max(1, l.largest[j])))
+		if x := math.Log(float64(max(1, at[j]))); low < high {
+			most = max(most, (max(x, high)-min(x, low))/(high-low))
+		}
+	}
+	return most
 }
 
 // exactInterval returns the interval of a checked exact law.

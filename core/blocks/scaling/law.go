@@ -28,6 +28,8 @@ type Law struct {
 	// LeftOut is the largest relative error of the value of a run that an approximate law predicts
 	// if it is fitted to the other runs.
 	LeftOut float64
+
+	smallest, largest []int64 // the range of the parameters of the runs; nil for an exact law
 }
 
 // Kind is the form of a law.

@@ -39,6 +39,8 @@ type Program struct {
 	entered []Law // by function: the law of its entries
 	sites   []site
 	bytes   [trace.NumKinds]Law
+	nests   *nests // nil: noNests is the reason
+	noNests string
 	cold    Law // the number of distinct lines, which is the total of all sites' first accesses
 }
 
@@ -81,6 +83,7 @@ func FitProgram(names []string, inputs []Input) (*Program, error) {
 	}
 	p.fitEdges()
 	p.fitSites()
+	p.nests, p.noNests = p.fitNests()
 	return p, nil
 }
 
@@ -335,6 +338,7 @@ type Block struct {
 	Law        Law
 	Basis      Basis
 	Executions uint64
+	Low, High  float64 // interval of Executions; see [Law.Interval]
 }
 
 // Predicted is the prediction for a run with a new input.
@@ -349,6 +353,10 @@ type Predicted struct {
 	// profile contains sites, blocks, and the stack distances for one line size. The profile
 	// contains no data structures, no windows, and no counts of set-associative caches.
 	Profile *profile.Profile
+	// Loops contains the loops of the run, from which misses can be counted exactly. If Loops is nil,
+	// NoLoops is the reason.
+	Loops   *Extrapolated
+	NoLoops string
 }
 
 // Predict predicts the run with the given parameters, and uses [Scaled] reuse profiles. The error
@@ -367,6 +375,7 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 		return nil, err
 	}
 	out.Profile.Blocks = out.Run.Append(nil)
+	out.Loops, out.NoLoops = p.extrapolate(at, out.Profile.Totals.AllReferences())
 	p.addProgramCaveats(out)
 	return out, nil
 }
@@ -502,6 +511,11 @@ func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	default:
 		of.Executions = sum
 	}
+	of.Low, of.High = of.Law.Interval(at)
+	if of.Basis == Once {
+		of.Low = 0
+	}
+	of.Low, of.High = min(of.Low, float64(of.Executions)), max(of.High, float64(of.Executions))
 	e.Visits[b] = of.Executions
 	copy(e.Taken[b], list[:len(t.Blocks[b].Successors)])
 	e.Left[b] = list[len(list)-1]
@@ -623,9 +637,14 @@ func (p *Program) addProgramCaveats(out *Predicted) {
 	if len(last.Totals.Threads) > 1 {
 		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. The prediction treats the references of all threads as if a single thread made them.")
 	}
-	if slices.ContainsFunc(p.inputs, func(in Input) bool { return in.Profile.LocalityAt(in.Profile.Sites.LineBytes).Sets != nil }) {
-		say("The prediction does not determine to which sets lines map, so the stack distance cache model estimates the misses of set-associative caches.")
+}
+
+// MissCaveat describes how misses are predicted, as a sentence.
+func (p *Predicted) MissCaveat() string {
+	if p.Loops == nil {
+		return "Misses are estimated from stack distances, without knowing to which sets lines map, because " + p.NoLoops + ". The interval holds for every mapping."
 	}
+	return "Misses are counted from the loops of " + strconv.Itoa(p.Loops.Runs) + " runs. The interval covers " + strconv.Itoa(placements) + " placements of the heap blocks and of the stack, because their addresses do not follow from the input."
 }
 
 func runsMore(n int) string {
