@@ -103,6 +103,9 @@ type naiveSites struct {
 	depths map[any]map[int]uint64
 	lost   map[any]map[int]uint64
 	used   map[any][]profile.Utilisation
+
+	coveredCold map[siteID]uint64 // accesses that a prefetcher covers
+	covered     map[any]map[int]uint64
 }
 
 // naiveCore contains the private caches of a thread, in which stores by other threads invalidate
@@ -153,6 +156,7 @@ func sitesByDefinition(p *trace.Program, b *trace.Batch, spec analysis.Spec, lin
 		p: p, spec: spec, line: uint64(lineBytes), code: map[siteID]*profile.Site{}, data: map[objectID]*profile.DataObject{},
 		walks: map[walkID][]walkAt{}, lines: map[trace.Line]*naiveLine{}, sets: map[[2]uint64][]trace.Line{}, bins: map[any]map[int]uint64{}, before: map[any]map[siteID]uint64{},
 		cores: map[uint32]*naiveCore{}, cold: map[any]uint64{}, depths: map[any]map[int]uint64{}, lost: map[any]map[int]uint64{}, used: map[any][]profile.Utilisation{},
+		coveredCold: map[siteID]uint64{}, covered: map[any]map[int]uint64{},
 	}
 	for i := range b.Kind {
 		switch {
@@ -281,8 +285,10 @@ func (n *naiveSites) reference(b *trace.Batch, i int) {
 	walk := append(n.walks[walkID{id, thread}], walkAt{b.Addr[i], bytes})
 	n.walks[walkID{id, thread}] = walk
 	s.Strides[strideOf(walk)]++
+	covered := n.follows(walk)
 	for line := b.Addr[i] / n.line; line <= (b.Addr[i]+bytes-1)/n.line; line++ {
-		n.access(line, b.Addr[i], bytes, id, of)
+		n.access(line, b.Addr[i], bytes, id, of, covered)
+		covered = (line+1)%(4096/n.line) != 0
 		n.accessFrom(thread, line, b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite, id, of)
 		n.useInCore(n.cores[thread], line, b.Addr[i], bytes, id, of)
 	}
@@ -387,11 +393,35 @@ func strideOf(walk []walkAt) profile.Stride {
 	return profile.IrregularStride
 }
 
-func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of objectID) {
+// follows reports whether the last reference of a walk moves to another line of the same page, by as
+// many lines as the walk's previous move, or by one line more or less.
+func (n *naiveSites) follows(walk []walkAt) bool {
+	var moves []int64
+	for i := 1; i < len(walk); i++ {
+		if from, to := walk[i-1].addr/n.line, walk[i].addr/n.line; from != to {
+			moves = append(moves, int64(to)-int64(from))
+		} else if i == len(walk)-1 {
+			return false
+		}
+	}
+	if len(moves) < 2 {
+		return false
+	}
+	longer := moves[len(moves)-1] - moves[len(moves)-2]
+	return longer >= -1 && longer <= 1 && walk[len(walk)-1].addr/4096 == walk[len(walk)-2].addr/4096
+}
+
+func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of objectID, covered bool) {
 	var out [1]uint32
 	n.order.Distances([]trace.Line{line}, out[:])
 	d := out[0]
 	s, o := &n.code[id].Reuse, &n.data[of].Reuse
+	switch {
+	case covered && d == stack.Cold:
+		n.coveredCold[id]++
+	case covered:
+		count(n.covered, any(id), profile.SiteBin(d))
+	}
 	at := n.lines[line]
 	if at == nil {
 		at = &naiveLine{stays: make([]naiveStay, len(n.spec.Utilisation))}
@@ -479,6 +509,7 @@ func (n *naiveSites) result(spec analysis.Spec) *profile.Sites {
 		s := n.code[id]
 		n.lists(&s.Reuse, id, ids)
 		out.Code = append(out.Code, *s)
+		out.Covered = append(out.Covered, profile.Reuse{Cold: n.coveredCold[id], Bins: binCounts(n.covered[id])})
 	}
 	for id, o := range n.data {
 		n.lists(&o.Reuse, id, ids)

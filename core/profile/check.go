@@ -40,6 +40,9 @@ func (p *Profile) Check() error {
 	if err := p.checkPages(); err != nil {
 		return err
 	}
+	if err := p.checkCovered(); err != nil {
+		return err
+	}
 	return p.checkSegment()
 }
 

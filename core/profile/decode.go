@@ -125,6 +125,9 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 	case tag == "page":
 		again = p.Pages != nil
 		p.codePages(c)
+	case tag == "pref" && p.Sites != nil:
+		again = p.Sites.Covered != nil
+		p.Sites.codeCovered(c)
 	case tag == "srcs":
 		again = p.Sources != nil
 		p.codeSources(c)

@@ -56,6 +56,9 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	if len(p.Pages) > 0 {
 		w.section("page", p.codePages)
 	}
+	if p.Sites != nil && p.Sites.Covered != nil {
+		w.section("pref", p.Sites.codeCovered)
+	}
 	if len(p.Sources) > 0 {
 		w.section("srcs", p.codeSources)
 	}

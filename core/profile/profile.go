@@ -227,6 +227,7 @@ type Segment struct {
 	Start         uint64         // number of analysed references before the segment
 	Lines         []SegmentLines // one for each line size of Locality
 	Sites         []byte         // analysis/sites: lines, strides and blocks of memory
+	Moves         []byte         // analysis/sites: for each walk, how it last moved to another line; nil in earlier versions
 	Touched       []byte         // analysis/counters: for each function, the accesses to each byte
 	Sharing       []byte         // analysis/sharing: the stacks of cores and domains
 	Communication []byte         // analysis/communication: for words and lines, the threads that wrote and used the values

@@ -118,6 +118,8 @@ package profile
 //	      misses of false sharing
 //	page  list of page sizes, each: page bytes; page accesses; cold; histogram, as in LOCA, of
 //	      the distances from 8
+//	pref  of each site in SITE: cold accesses that a prefetcher covers; list of
+//	      (bin - (previous + 1), count) of these accesses
 //	srcs  list of source files, each: name; text, compressed like the tables of a .sgt
 //	segm  start; list of line sizes, each: list of first touches
 //	      (reference - previous, zigzag line - previous, kind); list of lines
@@ -140,6 +142,7 @@ package profile
 //	      analysis/structures
 //	segr  marked regions, and where they end, in the format of package analysis/regions
 //	segg  stacks of pages, in the format of package analysis/pages
+//	segw  moves of sites to other lines, in the format of package analysis/sites
 //	END.  32 bytes: the digest
 //
 // A section whose tag begins with a lower-case letter is optional: readers may skip it, and the
@@ -280,6 +283,7 @@ var states = []stateForm{
 	{"segd", func(s *Segment) *[]byte { return &s.Structures }},
 	{"segr", func(s *Segment) *[]byte { return &s.Regions }},
 	{"segg", func(s *Segment) *[]byte { return &s.Pages }},
+	{"segw", func(s *Segment) *[]byte { return &s.Moves }},
 }
 
 func (p *Profile) writeLocality(w *writer) {

@@ -30,6 +30,9 @@ type Sites struct {
 	// Coherent counts the accesses of the sites and data objects on the coherent stacks of cores.
 	// Coherent is nil if Sharing is nil, and in profiles of earlier versions.
 	Coherent *CoherentSites
+	// Covered counts the accesses that a prefetcher covers (MODELS §15), in the order of Code. Only
+	// Cold and Bins are set. Covered is nil in estimates, and in profiles of earlier versions.
+	Covered []Reuse
 }
 
 // Measured returns the index of a cache in Capacities, or -1 if line utilisation was not measured
@@ -150,6 +153,21 @@ func (r *Reuse) Misses(lines uint64) uint64 {
 		}
 	}
 	return n
+}
+
+// Coverage returns the share of the misses of several sites that a prefetcher covers, in a fully
+// associative LRU cache. The sites are indices in Code. ok is false if the share is unknown, or if the
+// sites have no misses.
+func (s *Sites) Coverage(sites []int, lines uint64) (share float64, ok bool) {
+	if s.Covered == nil {
+		return 0, false
+	}
+	covered, misses := uint64(0), uint64(0)
+	for _, i := range sites {
+		covered += s.Covered[i].Misses(lines)
+		misses += s.Code[i].Reuse.Misses(lines)
+	}
+	return float64(covered) / float64(max(misses, 1)), misses > 0
 }
 
 // Accesses returns the number of line accesses.

@@ -34,6 +34,7 @@ func withSites() *profile.Profile {
 			{Kind: profile.OtherObject, Number: profile.NoSite, Reuse: profile.Reuse{Cold: 1, Used: used(1, 1)}},
 		},
 	}
+	p.Sites.Covered = []profile.Reuse{{Cold: 1}, {Bins: []profile.BinCount{{Bin: 1, Count: 2}}}, {}}
 	return p
 }
 
@@ -69,6 +70,9 @@ func TestSitesSurviveEncoding(t *testing.T) {
 		if site.Number != 5 || site.PC != 0x400ff0 || site.Offset != 0xff0 || site.Module != "a.out" || site.File != "a.c" || site.Line != 5 || site.Variable != "" || site.Kind != trace.Store {
 			t.Errorf("%s: the second site is %+v", name, site)
 		}
+		if !reflect.DeepEqual(got.Sites.Covered, p.Sites.Covered) {
+			t.Errorf("%s: the covered accesses are %+v, want %+v", name, got.Sites.Covered, p.Sites.Covered)
+		}
 		if o := got.Sites.Data[1]; o.Number != profile.NoSite || o.Kind != profile.OtherObject {
 			t.Errorf("%s: the second object is %+v", name, o)
 		}
@@ -93,6 +97,12 @@ func TestCheckSites(t *testing.T) {
 		"too few fetched":      func(s *profile.Sites) { s.Code[0].Reuse.Used[0].Fetched = 0 },
 		"too many fetched":     func(s *profile.Sites) { s.Code[0].Reuse.Used[0].Fetched = 4 },
 		"before":               func(s *profile.Sites) { s.Code[1].Reuse.Before = []profile.SiteCount{{Site: 0, Count: 1}} },
+		"covered sites":        func(s *profile.Sites) { s.Covered = s.Covered[:2] },
+		"covered cold":         func(s *profile.Sites) { s.Covered[0].Cold++ },
+		"covered count":        func(s *profile.Sites) { s.Covered[1].Bins[0].Count++ },
+		"empty covered bin":    func(s *profile.Sites) { s.Covered[1].Bins[0].Count = 0 },
+		"covered bin":          func(s *profile.Sites) { s.Covered[1].Bins[0].Bin = 2 },
+		"covered bins":         func(s *profile.Sites) { s.Covered[1].Bins = append(s.Covered[1].Bins, s.Covered[1].Bins[0]) },
 		"a sum that overflows": func(s *profile.Sites) { s.Code[1].Reuse.Bins[0].Count = math.MaxUint64 },
 	} {
 		p := withSites()
@@ -109,6 +119,28 @@ func TestCheckSites(t *testing.T) {
 		if breakIt(p.Sites); p.Check() == nil {
 			t.Errorf("Reuse.Before, %s: Check() = nil, want an error", name)
 		}
+	}
+}
+
+// TestCoverage checks the share of misses that a prefetcher covers, for caches of several sizes.
+func TestCoverage(t *testing.T) {
+	s := withSites().Sites
+	for _, c := range []struct {
+		sites []int
+		lines uint64
+		share float64
+		ok    bool
+	}{
+		{[]int{0}, 512, 1, true}, {[]int{1}, 512, 0, true}, {[]int{1}, 1, 2. / 3, true}, {[]int{0, 1, 2}, 1, 3. / 5, true},
+		{[]int{2}, 512, 0, false}, {nil, 1, 0, false},
+	} {
+		if share, ok := s.Coverage(c.sites, c.lines); ok != c.ok || share != c.share {
+			t.Errorf("sites %v, %d lines: %v, %v, want %v, %v", c.sites, c.lines, share, ok, c.share, c.ok)
+		}
+	}
+	s.Covered = nil
+	if share, ok := s.Coverage([]int{0}, 1); ok || share != 0 {
+		t.Errorf("earlier version: %v, %v, want an unknown share", share, ok)
 	}
 }
 

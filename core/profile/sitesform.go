@@ -147,6 +147,37 @@ func (r *Reuse) code(c *coder) {
 	})
 }
 
+func (s *Sites) codeCovered(c *coder) {
+	codec.Members(c.Coder, &s.Covered, len(s.Code), func(r *Reuse) {
+		c.U64(&r.Cold)
+		c.binCounts(&r.Bins)
+	})
+}
+
+// checkCovered checks that the covered accesses are accesses of their site.
+func (p *Profile) checkCovered() error {
+	if p.Sites == nil || p.Sites.Covered == nil {
+		return nil
+	}
+	s := p.Sites
+	ok := len(s.Covered) == len(s.Code)
+	for i := 0; ok && i < len(s.Code); i++ {
+		all, next := &s.Code[i].Reuse, 0
+		ok = s.Covered[i].Cold <= all.Cold
+		for _, b := range s.Covered[i].Bins {
+			for next < len(all.Bins) && all.Bins[next].Bin < b.Bin {
+				next++
+			}
+			ok = ok && b.Count > 0 && next < len(all.Bins) && all.Bins[next].Bin == b.Bin && b.Count <= all.Bins[next].Count
+			next++
+		}
+	}
+	if !ok {
+		return &CheckError{"the accesses that a prefetcher covers are not accesses of their site"}
+	}
+	return nil
+}
+
 func (c *coder) utilisation(list *[]Utilisation) {
 	members(c, &c.used, list, c.capacities, func(u *Utilisation) { c.U64s(&u.Fetched, &u.BytesUsed) })
 }

@@ -22,11 +22,15 @@ var kernels = []string{"stencil", "histogram", "multiply"}
 
 // kernel reads the trace of a program in the list "kernels".
 func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
-	text, err := os.ReadFile(filepath.Join("testdata", "kernels", name+".sgt"))
+	return readTrace(t, filepath.Join("testdata", "kernels", name+".sgt"))
+}
+
+func readTrace(t interface{ Fatal(...any) }, path string) *trace.Batch {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := open.Open(name+".sgt", bytes.NewReader(text), open.Options{})
+	r, err := open.Open(path, bytes.NewReader(text), open.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -306,7 +306,7 @@ func (a *Analysis) setSite(i int, pairs []uint32, begins []trace.Addr) {
 	if pairs != nil {
 		i = a.selection.originalRow(i)
 		slot, object := a.sites.Pair(pairs[i])
-		r.site, r.pair, r.object, r.begin = slot+1, pairs[i], object, begins[i]
+		r.site, r.pair, r.object, r.begin = slot+1, a.sites.Plain(pairs[i]), object, begins[i]
 	}
 }
 

@@ -226,20 +226,30 @@ type stride struct {
 	// causes no confusion, because a stride of 0 is a zero stride and never a constant stride)
 	step   uint64
 	counts strideCounts
+	// number of lines from the previous line to the last line, modulo 2^64; 0 if the site has accessed
+	// only one line
+	move uint64
 }
 
 // isUsed reports whether the site has made a reference. isUsed relies on the fact that the first
 // reference counts as irregular.
 func (s *stride) isUsed() bool { return s.counts[profile.IrregularStride] != 0 }
 
-func (s *stride) add(addr trace.Addr, bytes uint32) {
+// add counts a reference, and reports whether a prefetcher covers the access to its first line.
+func (s *stride) add(addr trace.Addr, bytes uint32, lineShift uint) (covered bool) {
 	step := addr - s.last
 	class := strideClass(step, s.step, bytes)
+	if (addr^s.last)>>(lineShift&63) != 0 {
+		move := addr>>(lineShift&63) - s.last>>(lineShift&63)
+		covered = follows(move, s.move) && samePage(addr, s.last)
+		s.move = move
+	}
 	if s.counts[profile.IrregularStride] == 0 {
-		class, step = profile.IrregularStride, 0
+		class, step, s.move = profile.IrregularStride, 0, 0
 	}
 	s.counts[class&3]++
 	s.last, s.step = addr, step
+	return covered
 }
 
 // strideClass returns the stride class of a reference. The parameter step is the difference from

@@ -211,13 +211,13 @@ func (f *stateCoder) addCoherent(from *profile.CoherentSites, times uint64) {
 // list of bins and its coherent counts.
 func (f *stateCoder) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
-		add(f.a.pairNumber(pair{f.slots[i], noObject}), &from.Code[i])
+		add(f.a.pairNumber(pair{slot: f.slots[i], object: noObject}), &from.Code[i])
 		if f.in.Data == nil {
-			add(f.a.pairNumber(pair{noSlot, rest}), &from.Code[i])
+			add(f.a.pairNumber(pair{slot: noSlot, object: rest}), &from.Code[i])
 		}
 	}
 	for i := range from.Data {
-		add(f.a.pairNumber(pair{noSlot, f.objects[i+1]}), &from.Data[i])
+		add(f.a.pairNumber(pair{slot: noSlot, object: f.objects[i+1]}), &from.Data[i])
 	}
 	f.eachPath(from != f.in.Coherent, add)
 }

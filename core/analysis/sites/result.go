@@ -22,6 +22,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		LineBytes: a.options.LineBytes, Capacities: slices.Clone(a.options.Capacities), Ways: slices.Clone(a.options.Ways), Previous: a.options.Previous,
 		Code: s.code(), Data: s.data(),
 	}
+	p.Sites.Covered = s.covered()
 	p.Sites.Coherent = s.coherent(p.Sites)
 	p.Calls = a.calls(state)
 	if a.timeline.counting() {
@@ -30,7 +31,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.places.codeAt, a.places.dataAt = s.codeAt, s.dataAt
 	if state {
 		s.numberPaths()
-		p.Segment.Sites = s.state(p.Sites, p.Calls)
+		p.Segment.Sites, p.Segment.Moves = s.state(p.Sites, p.Calls)
 	}
 }
 
@@ -242,9 +243,14 @@ func (a *Analysis) Pair(number uint32) (slot, object uint32) {
 	return p.slot, p.object
 }
 
+// Plain returns the pair with the same members for accesses that no prefetcher covers.
+func (a *Analysis) Plain(number uint32) uint32 { return a.plainPair(number) }
+
 // PairOf returns the number of the pair of a slot and an object. PairOf assigns a number to a new
 // pair.
-func (a *Analysis) PairOf(slot, object uint32) uint32 { return a.pairNumber(pair{slot, object}) }
+func (a *Analysis) PairOf(slot, object uint32) uint32 {
+	return a.pairNumber(pair{slot: slot, object: object})
+}
 
 // Code returns the index of a site in the latest result.
 func (a *Analysis) Code(slot uint32) uint32 { return indexIn(a.places.codeAt, slot) }

@@ -12,6 +12,7 @@
 //   - the strides: the address of each reference minus the previous address of the same site in the
 //     same thread. A stride is zero, unit (to the adjacent bytes in either direction), constant
 //     (equal to the previous stride), or irregular. The first stride of a site counts as irregular.
+//   - the accesses that a prefetcher covers (prefetch.go), in the same bins.
 //   - on request, the line utilisation in chosen LRU caches: the bytes of a fetched line that are
 //     used before the line misses again or the trace ends, attributed to the site that fetched the
 //     line. The misses of each site in the chosen caches are therefore exact, even for
@@ -55,6 +56,8 @@
 package sites
 
 import (
+	"math/bits"
+
 	"github.com/stackglass/stackglass/core/analysis/branches"
 	"github.com/stackglass/stackglass/core/analysis/contract"
 	"github.com/stackglass/stackglass/core/analysis/locality"
@@ -90,15 +93,17 @@ type Analysis struct {
 	program func() *trace.Program
 	known   *trace.Program // the program, as far as it is known
 
-	code   code
-	memory memory
-	near   []lastTarget // indexed by slot
-	pairs  []pair
-	pairOf map[pair]uint32
+	code    code
+	memory  memory
+	near    []lastTarget // indexed by slot
+	pairs   []pair
+	pairOf  map[pair]uint32
+	partner []uint32 // for each pair: the pair that differs only in the field covered; 0: not created yet
 
 	slots    []uint32           // slot of the site of each row in the batch
 	rows     []uint32           // pair of each reference in the batch
 	begins   []trace.Addr       // first address of each reference's memory block; nil: not requested
+	pending  []pendingAccess    // accesses of the batch that a prefetcher may cover, depending on the previous segment
 	split    []uint32           // pair of each line access, if references make several accesses
 	latest   []uint32           // pair of each of the latest accesses that Follow has received
 	accesses *locality.Accesses // the latest accesses, kept until FollowCores has processed them
@@ -111,6 +116,10 @@ type Analysis struct {
 	lines   *lines // state of each line; nil: no measurement needs it
 
 	absent bool // rows have neither sites nor PCs
+	// uncovered is true if it is unknown which accesses a prefetcher covers, because an earlier version
+	// has analysed a part of the run.
+	uncovered bool
+	lineShift uint
 
 	paths    *pathCounts // counts by call path; nil: call paths are not known
 	timeline *timeline   // counts over time; nil: not requested
@@ -121,20 +130,24 @@ type Analysis struct {
 
 // pair is a combination of a site, identified by its slot, and an object. Slot 0 means no site, and
 // object 0 means no object. Such pairs exist because a profile that is restored or appended
-// contains separate counts by site and by object.
-type pair struct{ slot, object uint32 }
+// contains separate counts by site and by object. The accesses that a prefetcher covers have separate
+// pairs.
+type pair struct {
+	slot, object uint32
+	covered      bool
+}
 
 // lastTarget describes the target of the last reference of a site.
 type lastTarget struct {
 	block  uint32 // the memory block
 	object uint32 // the object to which the site refers
-	pair   uint32 // the pair of the site and the object
+	pair   uint32 // the pair of the site and the object, for accesses that no prefetcher covers
 }
 
 // New returns an analysis. The function program returns the code that the trace's tables have
 // described so far, or nil.
 func New(o Options, program func() *trace.Program) *Analysis {
-	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]lastTarget, 1), timeline: newTimeline(o)}
+	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]lastTarget, 1), timeline: newTimeline(o), lineShift: uint(bits.TrailingZeros32(o.LineBytes))}
 	if len(o.Capacities) > 0 || o.Previous {
 		a.lines = newLines(o)
 	}
@@ -205,6 +218,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		a.near = append(a.near, lastTarget{})
 	}
 	references := 0
+	a.pending = a.pending[:0]
 	for lo := 0; lo < b.Len(); {
 		hi, thread := b.Len(), uint32(0)
 		if b.Thread != nil {
@@ -233,7 +247,7 @@ func (a *Analysis) addProgram() {
 // the pair of each reference. The parameter references is the number of references before row lo in
 // the batch.
 func (a *Analysis) processThread(b *trace.Batch, lo, hi int, w *walks, references int) int {
-	strides := w.sites
+	strides, shift := w.sites, a.lineShift
 	addrs := b.Addr[lo:hi]
 	kinds, sizes, slots := b.Kind[lo:hi][:len(addrs)], b.Bytes[lo:hi][:len(addrs)], a.slots[lo:hi][:len(addrs)]
 	blocks := a.memory.blocks
@@ -251,16 +265,19 @@ func (a *Analysis) processThread(b *trace.Batch, lo, hi int, w *walks, reference
 			a.findBlock(slot, addr)
 			blocks = a.memory.blocks
 		}
-		a.rows[references] = at.pair
 		if a.begins != nil {
 			a.begins[references] = a.blockBegin(at.block, addr)
 			blocks = a.memory.blocks
 		}
-		references++
-		strides[slot].add(addr, sizes[i])
 		if w.starts != nil {
-			w.starts[slot].note(addr, sizes[i])
+			a.noteStart(w, slot, addr, sizes[i], references)
 		}
+		number := at.pair
+		if strides[slot].add(addr, sizes[i], shift) {
+			number = a.coveredPair(number)
+		}
+		a.rows[references] = number
+		references++
 	}
 	return references
 }
@@ -276,7 +293,7 @@ func (a *Analysis) findBlock(slot uint32, addr trace.Addr) {
 		at.block = noBlock // the remembered block belongs to the previous object
 	}
 	if at.object != object {
-		at.object, at.pair = object, a.pairNumber(pair{slot, object})
+		at.object, at.pair = object, a.pairNumber(pair{slot: slot, object: object})
 	}
 }
 
@@ -294,7 +311,7 @@ func (a *Analysis) addPair(p pair) (number uint32) {
 	a.pairs = append(a.pairs, p)
 	a.bins.addList()
 	a.cores.addList()
-	a.extra = append(a.extra, 0)
+	a.extra, a.partner = append(a.extra, 0), append(a.partner, 0)
 	if a.lines != nil {
 		a.lines.addPair()
 	}
@@ -347,6 +364,7 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 		a.lines.recordAccesses(x, pairs, a.pairs)
 	}
 	if a.options.Mergeable {
+		a.locatePending(x)
 		a.joining.firsts = appendCold(a.joining.firsts, pairs, x.Distances)
 	}
 }
@@ -361,6 +379,9 @@ func (a *Analysis) accessPairs(x *locality.Accesses) []uint32 {
 		reference := x.First + int(row)
 		pairs[i] = a.rows[reference]
 		if reference == a.last {
+			if pairs[i] = a.plainPair(pairs[i]); !a.startsPage(x.Lines[i]) {
+				pairs[i] = a.coveredPair(pairs[i])
+			}
 			a.extra[pairs[i]]++
 		}
 		a.last = reference

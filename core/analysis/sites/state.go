@@ -39,6 +39,9 @@ type walkStart struct {
 	references int // number of recorded references, at most 2
 	addr       [2]trace.Addr
 	bytes      [2]uint32
+
+	pending [numPending]uint64 // the pending accesses of the walk, in their stored form
+	move    uint64             // number of lines of the first move, if it is pending
 }
 
 func (w *walkStart) note(addr trace.Addr, bytes uint32) {
@@ -53,9 +56,10 @@ type joining struct {
 	firstPaths []uint32 // for each of these first touches: the list of bins of its call path
 
 	// The following fields describe the segment that is being appended.
-	part  *stateCoder // state of the segment; nil if references have been analysed since the segment was loaded
-	next  []uint32    // pairs of the first touches of the segment that have not been resolved yet
-	paths []uint32    // for each of these first touches: the list of bins of its call path
+	part  *stateCoder              // state of the segment; nil if references have been analysed since the segment was loaded
+	next  []uint32                 // pairs of the first touches of the segment that have not been resolved yet
+	paths []uint32                 // for each of these first touches: the list of bins of its call path
+	moves map[uint64]pendingAccess // pending accesses by their index in the segment's first touches, if the run is mergeable
 	lines map[trace.Line]*lineState
 	stack []trace.Line // the stack at the end of the segment
 }
@@ -76,6 +80,8 @@ type stateCoder struct {
 	a         *Analysis
 	mergeable bool // the segment can be appended to any run
 
+	moves *codec.Coder // section segw; nil: it is unknown which accesses a prefetcher covers
+
 	s *summary // only for writing
 
 	// The following fields are only for reading.
@@ -87,6 +93,9 @@ type stateCoder struct {
 
 	firstTouches, coreFirsts []uint32 // pairs of the segment's first touches, and of the first touches by each core
 
+	covers []coveredAccess // pending accesses that turned out to be covered
+	touch  uint64          // an upper bound for the indices of pending first touches
+
 	calls                      *profile.Calls // call paths of the profile; nil: unknown
 	paths                      []uint32       // the list of bins of each call path of the profile
 	touchPaths, coreFirstPaths []uint32       // the lists of bins of the first touches' call paths
@@ -95,18 +104,26 @@ type stateCoder struct {
 // failUnless records a decoding error unless the condition holds.
 func (f *stateCoder) failUnless(possible bool) { f.Check(possible, "a number is out of range") }
 
-func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
+// state returns the sections segs and segw. The second section is nil if it is unknown which accesses
+// a prefetcher covers.
+func (s *summary) state(in *profile.Sites, calls *profile.Calls) (state, moves []byte) {
 	a := s.a
 	f := stateCoder{Coder: codec.Writer([]byte{}), a: a, s: s, in: in, mergeable: a.options.Mergeable, firstTouches: a.joining.firsts, touchPaths: a.joining.firstPaths, calls: calls}
 	if in.Coherent != nil {
 		f.coreFirsts, f.coreFirstPaths = a.cores.firsts, a.cores.firstPaths
+	}
+	if !a.uncovered {
+		f.moves = codec.Writer([]byte{})
 	}
 	f.Flag(&f.mergeable)
 	f.codeAll()
 	if in.Coherent != nil && a.cores.private != nil {
 		f.codePrivate(a.cores.private)
 	}
-	return f.Out
+	if f.moves != nil {
+		moves = f.moves.Out
+	}
+	return f.Out, moves
 }
 
 // codeAll reads or writes the state, except for the flags at the beginning and the private caches.
@@ -120,6 +137,7 @@ func (f *stateCoder) codeAll() (states []lineState) {
 	codec.Slice(f.Coder, &threads, 2, f.walks)
 	states = f.lines()
 	f.codeFirsts(&f.firstTouches, func(i int) uint64 { return f.in.Code[i].Reuse.Cold })
+	f.codeCoveredTouches()
 	f.firstPaths(&f.touchPaths, len(f.firstTouches))
 	codec.Slice(f.Coder, &placed, 1+8+1, f.block)
 	if f.in.Coherent != nil {
@@ -193,6 +211,7 @@ func (f *stateCoder) walks(w *walks) {
 		if f.mergeable {
 			f.start(&x.start)
 		}
+		f.codeMoves(x)
 		if f.Reads() && !f.Failed() {
 			f.joinWalk(thread, x)
 		}
@@ -334,13 +353,18 @@ func (a *Analysis) loadProfile(p *profile.Profile, restore bool) error {
 		t.addNext(a)
 		t.addToOpenWindow(a)
 	}
+	a.uncovered = a.uncovered || p.Sites.Covered == nil || p.Segment.Moves == nil
 	f := &stateCoder{Coder: codec.Reader(p.Segment.Sites), a: a, in: p.Sites, calls: p.Calls, restore: restore, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
+	if !a.uncovered {
+		f.moves = codec.Reader(p.Segment.Moves)
+	}
 	o := a.options
 	f.Flag(&f.mergeable)
 	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||
 		restore && f.mergeable != o.Mergeable || !restore && !f.mergeable {
 		return errState
 	}
+	a.joining.moves = map[uint64]pendingAccess{}
 	f.results()
 	f.pathResults()
 	if a.timeline.counting() && !f.Failed() {
@@ -351,7 +375,7 @@ func (a *Analysis) loadProfile(p *profile.Profile, restore bool) error {
 	if restore && f.several {
 		f.restoreCores()
 	}
-	if f.Failed() || f.More() {
+	if f.Failed() || f.More() || f.moves != nil && (f.moves.Failed() || f.moves.More()) {
 		return errState
 	}
 	stack := locality.StackOf(p, o.LineBytes)
@@ -399,7 +423,12 @@ func (f *stateCoder) results() {
 	}
 	// every site may have made the previous access to a line, so all sites need slots
 	for i := range f.in.Code {
-		f.load(pair{f.slots[i], noObject}, &f.in.Code[i].Reuse)
+		n := f.load(pair{slot: f.slots[i], object: noObject}, &f.in.Code[i].Reuse)
+		if f.moves != nil {
+			c := &f.in.Covered[i]
+			a.bins.addTimes(n, ^uint64(0), c.Cold, c.Bins)
+			a.bins.addTimes(a.coveredPair(n), 1, c.Cold, c.Bins)
+		}
 	}
 	f.objects = []uint32{rest}
 	for i := range f.in.Data {
@@ -407,16 +436,16 @@ func (f *stateCoder) results() {
 		n := a.memory.object(keyOf(o))
 		f.objects = append(f.objects, n)
 		a.memory.objects[n].load(o)
-		into := f.load(pair{noSlot, n}, &o.Reuse)
+		into := f.load(pair{slot: noSlot, object: n}, &o.Reuse)
 		a.extra[into] += o.Reuse.Accesses() - o.References
 	}
 	if f.in.Data != nil {
 		return
 	}
-	into := a.pairNumber(pair{noSlot, rest})
+	into := a.pairNumber(pair{slot: noSlot, object: rest})
 	for i := range f.in.Code {
 		s := &f.in.Code[i]
-		f.load(pair{noSlot, rest}, &s.Reuse)
+		f.load(pair{slot: noSlot, object: rest}, &s.Reuse)
 		a.extra[into] += s.Reuse.Accesses() - s.References()
 	}
 }
@@ -477,7 +506,14 @@ func (f *stateCoder) joinWalk(thread uint32, x *walk) {
 		x.at.counts[profile.IrregularStride] = 1
 		base[profile.IrregularStride]--
 		*at = x.at
+		if f.a.options.Mergeable {
+			start := &w.starts[x.slot]
+			start.pending, start.move = x.start.pending, x.start.move
+			f.awaitDistance(thread, x.slot, firstAccess, start)
+			f.awaitDistance(thread, x.slot, firstMove, start)
+		}
 	} else if f.mergeable {
+		f.joinMoves(thread, x, at, w)
 		at.appendStride(&x.at, &x.start, base)
 	} else {
 		f.failUnless(false)
@@ -512,6 +548,10 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 		return
 	}
 	next := a.joining.next[:min(len(touches), len(a.joining.next))]
+	first := 0
+	if part := a.joining.part; part != nil {
+		first = len(part.firstTouches) - len(a.joining.next)
+	}
 	a.joining.next = a.joining.next[len(next):]
 	if a.paths != nil {
 		paths := a.joining.paths[:len(next)]
@@ -530,6 +570,12 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 			a.resolveFirstTouch(n, d, touches[i].Reference)
 		} else if a.options.Mergeable {
 			a.joining.firsts = append(a.joining.firsts, n)
+		}
+		if p, pending := a.joining.moves[uint64(first+i)]; pending {
+			at := &a.threads.walksOf(p.thread, 0, true).starts[p.slot].pending[p.which]
+			if *at = 1 + uint64(binOf(d)); isCold(d) {
+				*at = firstTouch + uint64(len(a.joining.firsts)-1)
+			}
 		}
 		if a.lines == nil {
 			continue

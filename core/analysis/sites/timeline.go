@@ -345,12 +345,12 @@ func (n *nextTimeline) addSegment(f *stateCoder, source, target profile.TimeStac
 			bin, index := c.Key.Bin(), c.Key.Index()
 			switch c.Key.Part() {
 			case profile.TimeSite:
-				n.count(b, i, target, f.a.pairNumber(pair{f.slots[index], noObject}), bin, c.Count)
+				n.count(b, i, target, f.a.pairNumber(pair{slot: f.slots[index], object: noObject}), bin, c.Count)
 				if f.in.Data == nil {
-					n.count(b, i, target, f.a.pairNumber(pair{noSlot, rest}), bin, c.Count)
+					n.count(b, i, target, f.a.pairNumber(pair{slot: noSlot, object: rest}), bin, c.Count)
 				}
 			case profile.TimeObject:
-				n.count(b, i, target, f.a.pairNumber(pair{noSlot, f.objects[index+1]}), bin, c.Count)
+				n.count(b, i, target, f.a.pairNumber(pair{slot: noSlot, object: f.objects[index+1]}), bin, c.Count)
 			case profile.TimePath:
 				if f.calls != nil {
 					n.count(b, i, target, f.paths[index], bin, c.Count)

@@ -99,6 +99,7 @@ func (k *sampledAnalyses) siteResult(p *profile.Profile, saved *codec.Coder) {
 	if p.Sites = whole.Sites; p.Sites == nil {
 		return
 	}
+	p.Sites.Covered = nil // the distances of the covered accesses are unknown
 	for _, s := range k.sizes {
 		if s.bySite != nil {
 			s.bySite.result(p.Sites)
