@@ -214,7 +214,7 @@ func (o *rowOrder) Less(i, j int) bool {
 
 // narrowColumns lists the columns that [Sites.Narrow] keeps besides misses and utilisation,
 // separated by blanks.
-const narrowColumns = " name function file line kind variable references miss_ratio stride source blocks bytes "
+const narrowColumns = " name function file line kind variable references miss_ratio stride prefetch_coverage source blocks bytes "
 
 // Narrow drops columns that only programs need. Narrow always keeps the column whose key is the
 // parameter keep.
@@ -381,6 +381,15 @@ func (s *Sites) addCode() {
 		}
 		s.add(inStrides, c.String()+"_strides="+c.String()+" strides", func(r *attribution.Row) report.Value { return report.Count(r.Strides[c]) })
 	}
+	if !s.isPart() {
+		s.add(inStrides, "prefetch_coverage=prefetch coverage", func(r *attribution.Row) report.Value {
+			share, ok := s.Coverage(r)
+			if !ok {
+				return report.None()
+			}
+			return report.Ratio(share)
+		})
+	}
 	s.addText(inWords, "kind", func(r *attribution.Row) string {
 		return s.distinctTexts(r, func(c *profile.Site) string { return c.Kind.String() })
 	})
@@ -413,6 +422,12 @@ func (s *Sites) addCode() {
 	add("pc", func(c *profile.Site) report.Value { return hex(c.PC, c.PC != 0) })
 	add("module", func(c *profile.Site) report.Value { return report.TextOf(c.Module) })
 	add("offset", func(c *profile.Site) report.Value { return hex(c.Offset, c.Module != "") })
+}
+
+// Coverage returns the share of a row's misses in the first level that a prefetcher covers. ok is
+// false if the share is unknown.
+func (s *Sites) Coverage(r *attribution.Row) (share float64, ok bool) {
+	return s.Profile.Sites.Coverage(r.Sites, s.Levels[0].Level.Cache.SizeBytes/uint64(s.Profile.Sites.LineBytes))
 }
 
 // ObjectName returns a data structure's name. If no variable refers to a memory block, ObjectName

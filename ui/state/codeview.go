@@ -124,6 +124,7 @@ func (v *CodeView) columns() (list []column) {
 	answer("miss_ratio", v.levelName(0)+" miss ratio", v.estimateMark(0))
 	if v.By != attribution.Object {
 		add(Column{Name: "stride", Key: "irregular_strides", Words: true}, func(i int) string { return strideWords(&v.rows[i]) })
+		answer("prefetch_coverage", "prefetch coverage", "")
 	}
 	key, bytes := v.utilisation()
 	if c, _, ok := v.Column(key); ok {
@@ -260,6 +261,9 @@ func (v *CodeView) Sentence(place int) string {
 	}
 	if v.By != attribution.Object && r.References > 0 {
 		text += "; stride " + strideWords(r)
+		if share, ok := v.Coverage(r); ok {
+			text += "; a prefetcher covers " + Percent(share) + " of the misses in " + v.levelName(0)
+		}
 	}
 	return text + "."
 }
