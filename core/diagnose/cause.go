@@ -633,10 +633,16 @@ func (r *run) causes() {
 				f.How += " No recorded instruction stored this data. If a system call or a library stored this data shortly before, the data is still in a cache, and the run waits less."
 			}
 		}
+		if covered, ok := r.p.Sites.Coverage(at.sites, r.linesOf(at.level)); ok && covered >= leastCovered {
+			f.Why += "; a prefetcher hides the latency of " + percent(covered) + " of these misses"
+		}
 		r.taken[at] = 1
 		r.add(at, f)
 	}
 }
+
+// leastCovered is the smallest share of misses covered by a prefetcher that a finding states.
+const leastCovered = 0.05
 
 // evicted returns the cycles that a source location waits for lines that a cache has evicted since
 // their last use, and the level with most of these waits. The other waits are for lines that a core

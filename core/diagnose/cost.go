@@ -37,7 +37,7 @@ type place struct {
 	sites          []int // indices in profile.Sites.Code
 
 	references uint64
-	irregular  float64 // share of the waits that are at irregular addresses, from 0 to 1
+	irregular  float64 // share of the waits that are at irregular addresses that no prefetcher covers, from 0 to 1
 	wait       float64 // cycles that the location waits for lines
 	coherence  float64 // part of wait: for lines that other cores invalidated
 	dependent  float64 // part of wait: for loads whose address another load returns
@@ -79,6 +79,7 @@ type costs struct {
 	idle      float64     // cycles that threads wait for each other
 	names     []string    // name of the variable that each site accesses; "" if it has no name
 	steps     []uint64    // stride of each site in its innermost loop, in bytes; 0 if unknown
+	covered   []float64   // share of each site's misses that a prefetcher covers, weighted by latency; 0 if unknown
 	overheads *overheads  // numbers of the unchanged run; nil: not needed or not possible
 	replay    *counts     // replay of the unchanged run in the caches; nil: not needed yet, or not possible
 }
@@ -101,9 +102,55 @@ func (c *costs) measureOf(p *profile.Profile) (m measure) {
 	for i := range p.Sites.Code {
 		s := &p.Sites.Code[i]
 		m.scattered = append(m.scattered, c.scattered(s, nearShare(s), c.steps[i]))
-		m.overlap = append(m.overlap, c.overlapBy(i, s.Kind, s.Stride(), nearShare(s)))
+		overlap := c.overlapBy(i, s.Kind, s.Stride(), nearShare(s))
+		if m.scattered[i] {
+			overlap = c.withPrefetches(i, overlap)
+		}
+		m.overlap = append(m.overlap, overlap)
 	}
 	return m
+}
+
+// coverage returns the share of each site's misses that a prefetcher covers, weighted by the latency
+// of each level, or only zeros if the profile does not state which accesses a prefetcher covers.
+func (r *run) coverage() []float64 {
+	s := r.p.Sites
+	out := make([]float64, len(s.Code))
+	if s.Covered == nil {
+		return out
+	}
+	for i := range out {
+		covered, misses := 0.0, 0.0
+		for k, latency := range r.cost.latency {
+			if k > 0 {
+				latency -= r.cost.latency[k-1]
+			}
+			lines := r.linesOf(k)
+			covered += latency * float64(s.Covered[i].Misses(lines))
+			misses += latency * float64(s.Code[i].Reuse.Misses(lines))
+		}
+		out[i] = share(covered, misses)
+	}
+	return out
+}
+
+// linesOf returns the number of lines in a level, in lines of the size for which sites were analysed.
+func (r *run) linesOf(level int) uint64 {
+	return r.Machine.Levels[level].SizeBytes / uint64(r.p.Sites.LineBytes)
+}
+
+// withPrefetches returns the average number of fetches that overlap, for a site with irregular
+// addresses. The parameter overlap is this number for the lines that no prefetcher covers. A prefetcher
+// hides the latency of the other lines, so the bandwidth of memory is the limit for them. Lines at
+// constant strides keep the overlap of their stride, which includes the effect of prefetchers.
+func (c *costs) withPrefetches(i int, overlap float64) float64 {
+	return 1 / (c.covered[i]/max(overlap, overlapSequence) + (1-c.covered[i])/overlap)
+}
+
+// exposed returns the number of a site's fetches that a load waits for. A prefetcher hides the latency
+// of the fetches that it covers.
+func (c *costs) exposed(i int, fetches float64) float64 {
+	return fetches * (1 - c.covered[i] + c.covered[i]/overlapSequence)
 }
 
 // measured computes the measure from a replay.
@@ -118,7 +165,11 @@ func (c *costs) measured(p *profile.Profile, of *counts) (m measure) {
 		}
 		s.Number = p.Sites.Code[i].Number
 		m.scattered = append(m.scattered, c.scattered(&s, near, n.step))
-		m.overlap = append(m.overlap, c.overlapBy(i, s.Kind, s.Stride(), near))
+		overlap := c.overlapBy(i, s.Kind, s.Stride(), near)
+		if m.scattered[i] && c.run.scattered[i] { // the change preserves the pattern of the addresses
+			overlap = c.withPrefetches(i, overlap)
+		}
+		m.overlap = append(m.overlap, overlap)
 	}
 	return m
 }
@@ -153,7 +204,10 @@ func (r *run) price() error {
 		c.latency = append(c.latency, behind-h.Levels[0].LatencyCycles)
 		r.out.levels = append(r.out.levels, h.Levels[k].Name)
 	}
-	c.steps = stepsOf(r)
+	c.steps, c.covered = stepsOf(r), r.coverage()
+	if r.p.Sites.Covered == nil {
+		r.out.Notes = append(r.out.Notes, "the profile does not state which misses a prefetcher hides, because it is a sample or from an earlier version, so the waits at irregular addresses may be overestimated: diagnose the trace itself")
+	}
 	if len(r.p.Blocks) > 0 {
 		if err := c.code(r); err != nil {
 			return err
@@ -495,7 +549,7 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	for number, i := range byNumber {
 		if of.scattered[i] {
 			for k, lines := range of.fetches(i) {
-				late[number] += share(lines*c.latency[k], float64(r.p.Sites.Code[i].References()))
+				late[number] += share(c.exposed(i, lines)*c.latency[k], float64(r.p.Sites.Code[i].References()))
 			}
 		}
 	}
@@ -509,7 +563,7 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 			continue
 		}
 		for k, lines := range of.fetches(i) {
-			out[i][k] += follows * max(0, lines*c.latency[k]-out[i][k])
+			out[i][k] += follows * max(0, c.exposed(i, lines)*c.latency[k]-out[i][k])
 		}
 	}
 	for b := range c.program.Blocks {
@@ -668,7 +722,7 @@ func (r *run) group() {
 		for l, cycles := range r.cost.site[i] {
 			at.wait += cycles
 			if r.cost.run.scattered[i] {
-				at.irregular += cycles
+				at.irregular += cycles * share(1-r.cost.covered[i], r.cost.exposed(i, 1))
 			}
 			if s.Stride() == profile.ConstantStride && !r.cost.run.scattered[i] {
 				at.spaced += cycles

@@ -19,7 +19,7 @@ const corpusFolder = "../../../diagnose/corpus"
 
 // quickPrograms lists the programs that are always diagnosed. With STACKGLASS_CORPUS=all, all
 // programs are diagnosed, and the -update flag rewrites the table of results.
-var quickPrograms = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "cells.c", "twice.c", "clean_saxpy.c"}
+var quickPrograms = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "cells.c", "twice.c", "clean_saxpy.c", "clean_records.c"}
 
 // diagnosisAnswer is the part of a diagnosis that the test checks.
 type diagnosisAnswer struct {
