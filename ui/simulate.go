@@ -58,14 +58,18 @@ func (c *Caches) simulationQuestion() answers.Question {
 	if c.App.ranged() {
 		part = c.App.inRange().Range
 	}
-	return state.SimulationQuestion(c.machine(), part, c.App.Port.Settings().Format)
+	return state.SimulationQuestion(c.machine(), part, !c.readsLong(), c.App.Port.Settings().Format)
+}
+
+// readsLong reports whether a simulation reads a long trace. The page then asks the user first, and
+// does not count the misses of optimal replacement, which takes three times as long.
+func (c *Caches) readsLong() bool {
+	return c.App.result.Profile.Totals.AllReferences() > mostReread
 }
 
 // mustConfirmSimulation reports whether the page must ask the user before it reads the long trace
 // again.
-func (c *Caches) mustConfirmSimulation() bool {
-	return !c.begun && c.App.result.Profile.Totals.AllReferences() > mostReread
-}
+func (c *Caches) mustConfirmSimulation() bool { return !c.begun && c.readsLong() }
 
 // simulate asks for the simulation of the chosen policies, unless the profile already answers the
 // question or the user must confirm it. If the parameter "again" is set, simulate also repeats a

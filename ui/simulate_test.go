@@ -92,6 +92,9 @@ func TestSimulateLongTrace(t *testing.T) {
 		if c.simulation.asker != nil || c.simulationButton() != "Simulate" || !strings.Contains(c.simulationNote(), "reads all") {
 			t.Errorf("%q, %q; want a question", c.simulationButton(), c.simulationNote())
 		}
+		if q := strings.Join(c.simulationQuestion().Words, " "); strings.Contains(q, "bound") {
+			t.Errorf("question about a long trace = %s, want no optimal replacement", q)
+		}
 		c.stopOrSimulate()
 		if c.simulationButton() != "stop" || !strings.Contains(c.simulationNote(), "Simulating") {
 			t.Errorf("%q, %q; want a running simulation", c.simulationButton(), c.simulationNote())

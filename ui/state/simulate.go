@@ -60,10 +60,13 @@ func LRUOnly(levels []hierarchy.Cache) bool {
 }
 
 // SimulationQuestion returns the question for a simulation of a hierarchy's caches in a part of the
-// run, or in the whole run if the range is zero. The trace has the given format; "" detects the
-// format.
-func SimulationQuestion(h hierarchy.Hierarchy, part Range, format string) answers.Question {
-	args := []string{"bound=true", "baseline=true"}
+// run, or in the whole run if the range is zero. If the parameter "bound" is set, the answer also
+// contains the misses of optimal replacement. The trace has the given format; "" detects the format.
+func SimulationQuestion(h hierarchy.Hierarchy, part Range, bound bool, format string) answers.Question {
+	args := []string{"baseline=true"}
+	if bound {
+		args = append(args, "bound=true")
+	}
 	if part != (Range{}) {
 		args = append(args, "range="+part.String())
 	}

@@ -471,7 +471,7 @@ func TestPageSimulatesAsCommand(t *testing.T) {
 			"L1=1KiB,full,lfu L2=8KiB,4,shared=2,plru,prefetch=next-line:degree=2",
 			"L1=2KiB,4,prefetch=stride L2=16KiB,full,fifo threads=one-core clock=3.5",
 		} {
-			options := []string{"simulate", file, "--bound", "--baseline", "--format", "json"}
+			options := []string{"simulate", file, "--baseline", "--format", "json"}
 			var h hierarchy.Hierarchy
 			for _, line := range strings.Fields(lines) {
 				if err := h.Add(line); err != nil {
@@ -484,7 +484,11 @@ func TestPageSimulatesAsCommand(t *testing.T) {
 				part = state.Range{From: all / 4, To: all / 2}
 				options = append(options, "--range", part.String())
 			}
-			q := state.SimulationQuestion(h, part, "")
+			bound := i < 2
+			if bound {
+				options = append(options, "--bound")
+			}
+			q := state.SimulationQuestion(h, part, bound, "")
 			var reply *answers.Reply
 			if err := answer(q, content, func() bool { return true }, func(r *answers.Reply) { reply = r }); err != nil || reply.Problem != "" {
 				t.Fatalf("%s, %s: %v, %s", file, lines, err, reply.Problem)
