@@ -128,9 +128,9 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 	}
 }
 
-// TestPageWalksAreNoted checks that a note states the number of page walks if their time would be
-// long, and that the predicted time does not include it. If the profile does not count pages, a note
-// says so.
+// TestPageWalksAreNoted checks that a note states the number of page walks if their time is long, and
+// that the predicted time is not shorter with more page walks. If the profile does not count pages, a
+// note says so.
 func TestPageWalksAreNoted(t *testing.T) {
 	p, err := profile.Decode(profileOf(t, "matmul-naive"))
 	if err != nil {
@@ -143,15 +143,15 @@ func TestPageWalksAreNoted(t *testing.T) {
 		}
 		return list
 	}
-	var cycles string
+	cycles := 0.0
 	for _, c := range []struct {
 		pages []profile.Pages
 		want  string // "" if there must be no note
 	}{
-		{nil, "The page walks of this run are unknown, because its profile does not contain stack distances of pages."},
+		{nil, "The page walks of this run are unknown: its profile does not contain stack distances of pages."},
 		{pages(4), ""},
-		{pages(n), "about 66,560 page walks. If each of them takes 40 cycles and they do not overlap, the run takes 2680.0 % longer"}, // 66,560 × 40 / 99,343
-		{pages(n), "pages of 2 MiB avoid 99.8 % of them."},
+		{pages(n), "The time includes about 66,560 page walks of 40 cycles each."},
+		{pages(n), "Pages of 2 MiB avoid 99.8 % of the page walks."},
 	} {
 		p.Pages = c.pages
 		m, err := costmodel.New(p, "", nil)
@@ -163,8 +163,8 @@ func TestPageWalksAreNoted(t *testing.T) {
 		if !strings.Contains(notes, c.want) || strings.Contains(notes, "page walks") != (c.want != "") {
 			t.Errorf("notes = %s, want %q", notes, c.want)
 		}
-		if got := cellIn(t, r, "program", "name", "cycles", "value").Plain(); cycles != "" && got != cycles {
-			t.Errorf("%s cycles with page walks, want %s as without", got, cycles)
+		if got, _ := cellIn(t, r, "program", "name", "cycles", "value").Number(); got < cycles || got == 0 {
+			t.Errorf("%v cycles, want at least %v as with fewer page walks", got, cycles)
 		} else {
 			cycles = got
 		}

@@ -1,6 +1,9 @@
 package costmodel
 
 import (
+	"cmp"
+	"errors"
+
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/blocks/memory"
@@ -15,18 +18,20 @@ type siteCosts struct {
 	machine string // the hierarchy for which the costs were computed
 	ranker  *attribution.Ranker
 	known   bool
+	walks   pageWalks
 	sites   map[uint32]*siteCost // keyed by site number; sites without references are omitted
 	notes   []string
 }
 
 // siteCost is the cost of a site's references.
 type siteCost struct {
-	latency   float64                // mean latency E(λ), in cycles
-	delay     float64                // mean latency minus the latency of a hit in the first level, in cycles
-	near      [nearDistances]float64 // share of the accesses at each stack distance below nearDistances
-	crossing  float64                // share of the references that touch two lines
-	misses    pipeline.Misses        // misses per reference, excluding references that follow a stride
-	transfers float64                // cycles for the transfer of sequential lines in the whole run
+	references float64                // in the whole run
+	latency    float64                // mean latency E(λ), in cycles
+	delay      float64                // mean latency minus the latency of a hit in the first level, in cycles
+	near       [nearDistances]float64 // share of the accesses at each stack distance below nearDistances
+	crossing   float64                // share of the references that touch two lines
+	misses     pipeline.Misses        // misses per reference, excluding references that follow a stride
+	transfers  pipeline.Transfer      // transfer of sequential lines in the whole run
 }
 
 // nearDistances is the number of stack distances for which a siteCost contains the share of
@@ -72,15 +77,16 @@ func (r *siteCosts) setCostFunctions(run *pipeline.Run, measured []uint64) {
 	run.FillWait = func(load, fetching pipeline.Access, between int) float64 {
 		return fillWait(r.costOf(run.Program, uint32(load.Block), load.Site), r.costOf(run.Program, uint32(fetching.Block), fetching.Site), between)
 	}
-	run.Transfers = r.transferCycles(run.Program, run.Visits, measured)
+	run.Transfers = r.transferCosts(run.Program, run.Visits, measured)
 }
 
 // machine is a hierarchy with transfer costs, as in processor descriptions: the cycles for the
 // transfer of a line from each level and (in the last element) from memory. The number 0 means that
 // the transfer cost is unknown.
 type machine struct {
-	h                        hierarchy.Hierarchy
-	read, written, scattered []float64
+	h                                hierarchy.Hierarchy
+	read, written, scattered, stored []float64
+	walkWait                         float64 // mean cycles that a first-level miss waits for a page walk, if no prefetcher fetches its line
 }
 
 // machineFor converts the hierarchy of a question to a machine.
@@ -91,7 +97,8 @@ func machineFor(h hierarchy.Hierarchy) (m machine) {
 		if bytesPerCycle > 0 {
 			cycles = hierarchy.DefaultLineBytes / bytesPerCycle
 		}
-		m.read, m.written, m.scattered = append(m.read, cycles), append(m.written, cycles), append(m.scattered, 0)
+		m.read, m.written = append(m.read, cycles), append(m.written, cycles)
+		m.scattered, m.stored = append(m.scattered, 0), append(m.stored, 0)
 	}
 	for _, l := range h.Levels {
 		add(l.BytesPerCycle)
@@ -113,7 +120,8 @@ func describedMachine(p *pipeline.Processor) (m machine) {
 		default:
 			m.h.Memory.LatencyCycles = l.LatencyCycles
 		}
-		m.read, m.written, m.scattered = append(m.read, l.ReadCycles), append(m.written, l.WrittenCycles), append(m.scattered, l.ScatteredCycles)
+		m.read, m.written = append(m.read, l.ReadCycles), append(m.written, l.WrittenCycles)
+		m.scattered, m.stored = append(m.scattered, l.ScatteredCycles), append(m.stored, cmp.Or(l.StoredCycles, l.ScatteredCycles))
 	}
 	if m.h.Memory.LatencyCycles == 0 {
 		return machine{}
@@ -157,17 +165,20 @@ func (m *Models) updateCosts(of machine, key string) {
 		unknown(err.Error())
 		return
 	}
+	prefetched := m.prefetchedShares(of.h)
+	m.memory.walks = m.pageWalks(of.h, levels[0].Sites, prefetched[0])
+	of.walkWait = WalkCycles * m.memory.walks.perMiss
 	m.memory.sites = map[uint32]*siteCost{}
 	for i := range m.profile.Sites.Code {
 		s := &m.profile.Sites.Code[i]
 		if s.Number == profile.NoSite || s.References() == 0 {
 			continue
 		}
-		misses := make([]float64, len(levels))
+		misses, shares := make([]float64, len(levels)), make([]float64, len(levels))
 		for k := range levels {
-			misses[k] = levels[k].Sites[i]
+			misses[k], shares[k] = levels[k].Sites[i], prefetched[k][i]
 		}
-		found, why := of.costOfSite(s, misses, m.profile.Sites.LineBytes)
+		found, why := of.costOfSite(s, misses, shares, m.profile.Sites.LineBytes)
 		if found == nil {
 			unknown(why)
 			return
@@ -180,14 +191,15 @@ func (m *Models) updateCosts(of machine, key string) {
 	}
 }
 
-// costOfSite returns the cost of a site from its misses in each level. If the cost is unknown, it
-// returns nil and the reason.
-func (of *machine) costOfSite(s *profile.Site, misses []float64, lineBytes uint32) (*siteCost, string) {
+// costOfSite returns the cost of a site from its misses in each level, and the shares of them that a
+// prefetcher fetches. If the cost is unknown, it returns nil and the reason.
+func (of *machine) costOfSite(s *profile.Site, misses, prefetched []float64, lineBytes uint32) (*siteCost, string) {
 	references := float64(s.References())
 	hits := make([]float64, len(misses))
 	for k := range misses {
 		hits[k] = 1 - min(misses[k]/references, 1)
 	}
+	fetched := min(misses[0], references) * (1 - prefetched[0]) // lines that are fetched on demand
 	latency, known, err := memory.AverageLatency(of.h, hits)
 	if err != nil {
 		return nil, err.Error()
@@ -195,13 +207,17 @@ func (of *machine) costOfSite(s *profile.Site, misses []float64, lineBytes uint3
 	if !known {
 		return nil, "the hierarchy does not state all latencies"
 	}
-	out := &siteCost{latency: latency, crossing: crossingShare(s, lineBytes)}
+	out := &siteCost{references: references, latency: latency + fetched/references*of.walkWait, crossing: crossingShare(s, lineBytes)}
 	out.delay = max(0, out.latency-of.h.Levels[0].LatencyCycles)
 	out.near = nearShares(s)
-	// Lines that follow a stride are prefetched. Other lines are fetched on demand.
-	regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / references
-	irregular := (1 - regular) / references
+	inSequence, scattered := of.read, of.scattered
 	stores := s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite
+	if stores {
+		inSequence, scattered = of.written, of.stored
+	}
+	if !stores { // stores do not wait: they leave the instruction window before their lines arrive
+		out.misses.Waits = fetched / references * of.walkWait
+	}
 	for k := range misses {
 		from := misses[k] // number of lines that are fetched from the next level
 		latency := of.h.Memory.LatencyCycles
@@ -212,17 +228,76 @@ func (of *machine) costOfSite(s *profile.Site, misses []float64, lineBytes uint3
 		if from <= 0 {
 			continue
 		}
-		if stores { // stores do not wait: they leave the instruction window before their lines arrive
-			latency = 0
-			out.transfers += from * regular * of.written[k+1]
-		} else {
-			out.transfers += from * regular * of.read[k+1]
+		regular, irregular := prefetched[k], (1-prefetched[k])/references
+		out.transfers = out.transfers.Plus(from*regular, pipeline.Transfer{Cycles: inSequence[k+1], Near: inSequence[1]})
+		out.misses.Scattered = out.misses.Scattered.Plus(from*irregular, pipeline.Transfer{Cycles: scattered[k+1], Near: scattered[1]})
+		if !stores {
 			out.misses.Lines += from * irregular
+			out.misses.Waits += from * irregular * latency
 		}
-		out.misses.Waits += from * irregular * latency
-		out.misses.Scattered += from * irregular * of.scattered[k+1]
 	}
 	return out, ""
+}
+
+// prefetchedShares returns, for each level and site, the share of the site's misses that a prefetcher
+// hides (MODELS §15). Other lines are fetched on demand. If the profile does not contain these
+// misses, the share is that of the references that follow a stride.
+func (m *Models) prefetchedShares(h hierarchy.Hierarchy) [][]float64 {
+	sites := m.profile.Sites
+	shares := make([][]float64, len(h.Levels))
+	for k := range shares {
+		shares[k] = make([]float64, len(sites.Code))
+		for i := range sites.Code {
+			s := &sites.Code[i]
+			if share, ok := sites.Coverage([]int{i}, h.Levels[k].SizeBytes/uint64(sites.LineBytes)); ok {
+				shares[k][i] = share
+			} else if n := s.References(); sites.Covered == nil && n > 0 {
+				shares[k][i] = float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / float64(n)
+			}
+		}
+	}
+	return shares
+}
+
+// pageWalks contains the page walks of a run, which the TLBs' misses cause.
+type pageWalks struct {
+	total   float64 // 0 if the hierarchy has no TLBs, or if their number is unknown
+	perMiss float64 // mean number for each first-level miss that is fetched on demand
+	unknown string  // reason, or ""
+}
+
+// pageWalks predicts the page walks of the run in a hierarchy. The parameters contain, for each site,
+// the first-level misses, and the share of them that a prefetcher fetches. Stack distances of pages are not known by site. A second-level TLB
+// has at least as many entries as the first level has lines, so a page walk is also a first-level
+// miss. Of these misses, prefetched lines walk once for each page, ahead of the loads. All other
+// walks are distributed evenly among the lines that are fetched on demand.
+func (m *Models) pageWalks(h hierarchy.Hierarchy, misses, prefetched []float64) (w pageWalks) {
+	if len(h.TLBs) == 0 {
+		return w
+	}
+	if len(m.profile.Pages) == 0 {
+		w.unknown = "its profile does not contain stack distances of pages"
+		return w
+	}
+	found, err := hierarchy.NewAsker(m.profile).Translate(h)
+	var option *trace.OptionError
+	if errors.As(err, &option) {
+		w.unknown = "a prediction needs " + option.Want
+		return w
+	}
+	w.total = found.MemoryAccesses
+	waited, onDemand := w.total, 0.0
+	linesOfPage := float64(h.PageSize()) / float64(m.profile.Sites.LineBytes)
+	for i := range m.profile.Sites.Code {
+		if s := &m.profile.Sites.Code[i]; s.References() > 0 {
+			waited -= misses[i] * prefetched[i] / linesOfPage
+			onDemand += misses[i] * (1 - prefetched[i])
+		}
+	}
+	if waited > 0 && onDemand > 0 {
+		w.perMiss = min(waited/onDemand, 1)
+	}
+	return w
 }
 
 // nearShares returns the share of a site's accesses at each stack distance below nearDistances.
@@ -245,22 +320,33 @@ func crossingShare(s *profile.Site, lineBytes uint32) float64 {
 	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
 }
 
-// transferCycles returns the cycles that each block spends on the transfer of sequential lines. It
-// scales the cycles of the recorded run to the predicted number of executions of the block.
-func (r *siteCosts) transferCycles(p *trace.Program, visits []float64, measured []uint64) []float64 {
-	cycles := make([]float64, len(p.Blocks))
+// transferCosts returns the cost of transferring the sequential lines of each block. It scales the
+// cost of the recorded run to the predicted number of executions of the block. The references of a
+// gather or scatter belong to a synthetic block without instructions, and the next block contains the
+// instruction: its cost also contains the scattered lines of these references.
+func (r *siteCosts) transferCosts(p *trace.Program, visits []float64, measured []uint64) []pipeline.Transfer {
+	costs := make([]pipeline.Transfer, len(p.Blocks))
 	for b := range p.Blocks {
-		k := &p.Blocks[b]
-		if measured[b] == 0 {
+		k, at := &p.Blocks[b], b
+		synthetic := k.Flags&trace.Synthetic != 0 && b+1 < len(p.Blocks)
+		if synthetic {
+			at++
+		}
+		if measured[at] == 0 {
 			continue
 		}
+		executions := visits[at] / float64(measured[at])
 		for number := k.FirstSite; number < k.FirstSite+k.Sites; number++ {
-			if s := r.sites[number]; s != nil {
-				cycles[b] += s.transfers * visits[b] / float64(measured[b])
+			s := r.sites[number]
+			if s == nil {
+				continue
+			}
+			if costs[at] = costs[at].Plus(executions, s.transfers); synthetic {
+				costs[at] = costs[at].Plus(executions*s.references, s.misses.Scattered)
 			}
 		}
 	}
-	return cycles
+	return costs
 }
 
 // capitalise capitalises the first letter of a text.

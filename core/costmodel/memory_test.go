@@ -16,7 +16,7 @@ ports: P0
 levels:
   L1: latency 5, size 1KiB
   L2: latency 20, size 4KiB, ways 4, read 2, written 3, scattered 1.5
-  memory: latency 300, read 6, written 9, scattered 18
+  memory: latency 300, read 6, written 9, scattered 18, stored 30
 classes:
   load: latency 5, uops 1, ports P0
 `
@@ -37,7 +37,7 @@ func TestHierarchyOfDescription(t *testing.T) {
 	if len(m.h.Levels) != 2 || m.h.Levels[1].SizeBytes != 4096 || m.h.Levels[1].Ways != 4 || m.h.Memory.LatencyCycles != 300 {
 		t.Errorf("%+v", m.h)
 	}
-	if m.read[2] != 6 || m.written[1] != 3 || m.scattered[1] != 1.5 || m.read[0] != 0 {
+	if m.read[2] != 6 || m.written[1] != 3 || m.scattered[1] != 1.5 || m.read[0] != 0 || m.stored[1] != 1.5 || m.stored[2] != 30 {
 		t.Errorf("%+v", m)
 	}
 	for _, levels := range [][]pipeline.Level{
@@ -53,35 +53,75 @@ func TestHierarchyOfDescription(t *testing.T) {
 }
 
 // TestSiteCost compares the cost of a site with a manual calculation. Out of 100 loads, 40 miss in
-// L1, 10 miss in L2, and 30 follow a stride.
+// L1 and 10 miss in L2, and a prefetcher fetches 30 % of these lines.
 func TestSiteCost(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.UnitStride: 20, profile.ConstantStride: 10, profile.IrregularStride: 70}}
-	got, why := m.costOfSite(&s, []float64{40, 10}, 64)
+	got, why := m.costOfSite(&s, []float64{40, 10}, []float64{0.3, 0.3}, 64)
 	if got == nil {
 		t.Fatal(why)
 	}
 	want := siteCost{
 		latency:   0.6*5 + 0.3*20 + 0.1*300,
-		transfers: 0.3 * (30*2 + 10*6),
-		misses:    pipeline.Misses{Lines: 0.7 * 0.4, Waits: 0.7 * (0.3*20 + 0.1*300), Scattered: 0.7 * (0.3*1.5 + 0.1*18)},
+		transfers: pipeline.Transfer{Cycles: 0.3 * (30*2 + 10*6), Near: 0.3 * 40 * 2},
+		misses: pipeline.Misses{Lines: 0.7 * 0.4, Waits: 0.7 * (0.3*20 + 0.1*300),
+			Scattered: pipeline.Transfer{Cycles: 0.7 * (0.3*1.5 + 0.1*18), Near: 0.7 * 0.4 * 1.5}},
 	}
 	near := func(x, y float64) bool { return math.Abs(x-y) < 1e-9 }
+	same := func(x, y pipeline.Transfer) bool { return near(x.Cycles, y.Cycles) && near(x.Near, y.Near) }
 	if !near(got.delay, want.latency-5) {
 		t.Errorf("%v cycles beyond a hit, want %v", got.delay, want.latency-5)
 	}
-	if !near(got.latency, want.latency) || !near(got.transfers, want.transfers) || got.crossing != 0 ||
-		!near(got.misses.Lines, want.misses.Lines) || !near(got.misses.Waits, want.misses.Waits) || !near(got.misses.Scattered, want.misses.Scattered) {
+	if !near(got.latency, want.latency) || !same(got.transfers, want.transfers) || got.crossing != 0 ||
+		!near(got.misses.Lines, want.misses.Lines) || !near(got.misses.Waits, want.misses.Waits) || !same(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("%+v, want %+v", *got, want)
 	}
 	s.Kind = trace.Store // a store does not wait for its line
-	got, _ = m.costOfSite(&s, []float64{40, 10}, 64)
-	if !near(got.transfers, 0.3*(30*3+10*9)) || got.misses.Lines != 0 || got.misses.Waits != 0 || !near(got.misses.Scattered, want.misses.Scattered) {
+	got, _ = m.costOfSite(&s, []float64{40, 10}, []float64{0.3, 0.3}, 64)
+	if !same(got.transfers, pipeline.Transfer{Cycles: 0.3 * (30*3 + 10*9), Near: 0.3 * 40 * 3}) || got.misses.Lines != 0 || got.misses.Waits != 0 ||
+		!same(got.misses.Scattered, pipeline.Transfer{Cycles: 0.7 * (0.3*1.5 + 0.1*30), Near: 0.7 * 0.4 * 1.5}) {
 		t.Errorf("a store: %+v", *got)
 	}
 	m.h.Memory.LatencyCycles = 0
-	if got, why := m.costOfSite(&s, []float64{40, 10}, 64); got != nil || why == "" {
+	if got, why := m.costOfSite(&s, []float64{40, 10}, []float64{0.3, 0.3}, 64); got != nil || why == "" {
 		t.Errorf("unknown memory latency: costs %+v (%s), want nil and a reason", got, why)
+	}
+}
+
+// TestPageWalksBySite compares the waits for page walks with a manual calculation. A sequential site
+// with 128 misses walks for 2 of 50 pages. The other walks belong to the 80 misses of a site with
+// irregular addresses.
+func TestPageWalksBySite(t *testing.T) {
+	m := Models{profile: &profile.Profile{Sites: &profile.Sites{LineBytes: 64, Code: []profile.Site{
+		{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.UnitStride: 1000}},
+		{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100}},
+	}}, Pages: []profile.Pages{{PageBytes: 4096, Accesses: 1100, Cold: 50}}}}
+	machine := levelledMachine(t)
+	if err := machine.h.Add("TLB=8,8,tlb"); err != nil {
+		t.Fatal(err)
+	}
+	misses, prefetched := []float64{128, 80}, []float64{1, 0}
+	w := m.pageWalks(machine.h, misses, prefetched)
+	if w.total != 50 || w.perMiss != 48.0/80 || w.unknown != "" {
+		t.Fatalf("%+v, want 50 page walks, and 0.6 for each miss", w)
+	}
+	machine.walkWait = WalkCycles * w.perMiss
+	for i, want := range []float64{0, 0.8 * 0.6 * WalkCycles} {
+		s := &m.profile.Sites.Code[i]
+		with, _ := machine.costOfSite(s, []float64{misses[i], 0}, []float64{prefetched[i], 0}, 64)
+		plain := machine
+		plain.walkWait = 0
+		without, _ := plain.costOfSite(s, []float64{misses[i], 0}, []float64{prefetched[i], 0}, 64)
+		if got := with.latency - without.latency; math.Abs(got-want) > 1e-9 {
+			t.Errorf("site %d: loads wait %v cycles for page walks, want %v", i, got, want)
+		}
+		if got := with.misses.Waits - without.misses.Waits; math.Abs(got-want) > 1e-9 {
+			t.Errorf("site %d: independent loads wait %v cycles for page walks, want %v", i, got, want)
+		}
+	}
+	m.profile.Pages = nil
+	if w := m.pageWalks(machine.h, misses, prefetched); w.unknown == "" || w.perMiss != 0 {
+		t.Errorf("without stack distances of pages: %+v", w)
 	}
 }
 
@@ -96,7 +136,7 @@ func TestLowerLevelsCostMore(t *testing.T) {
 			for i := range level {
 				misses[i] = 50
 			}
-			got, why := m.costOfSite(&s, misses, 64)
+			got, why := m.costOfSite(&s, misses, make([]float64, len(misses)), 64)
 			if got == nil {
 				t.Errorf("%s: %s", h.Name, why)
 				break
@@ -116,7 +156,7 @@ func TestWaitForLineFills(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},
 		Reuse: profile.Reuse{Cold: 10, Bins: []profile.BinCount{{Bin: 0, Count: 50}, {Bin: 2, Count: 30}, {Bin: 9, Count: 10}}}}
-	load, why := m.costOfSite(&s, []float64{20, 10}, 64)
+	load, why := m.costOfSite(&s, []float64{20, 10}, []float64{0, 0}, 64)
 	if load == nil {
 		t.Fatal(why)
 	}
@@ -154,7 +194,7 @@ func TestShareOfLineCrossings(t *testing.T) {
 // first site of the instruction's block.
 func TestSitesBelongToTheirBlock(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{FirstSite: 0, Sites: 2}, {FirstSite: 2, Sites: 2}}}
-	r := siteCosts{sites: map[uint32]*siteCost{1: {latency: 7}, 2: {latency: 30, transfers: 50}, 3: {latency: 40, transfers: 10}}}
+	r := siteCosts{sites: map[uint32]*siteCost{1: {latency: 7}, 2: {latency: 30, transfers: pipeline.Transfer{Cycles: 50}}, 3: {latency: 40, transfers: pipeline.Transfer{Cycles: 10}}}}
 	run := pipeline.Run{Program: p, Visits: []float64{10, 5}}
 	r.setCostFunctions(&run, []uint64{10, 20})
 	for _, c := range []struct {
@@ -165,7 +205,12 @@ func TestSitesBelongToTheirBlock(t *testing.T) {
 			t.Errorf("site %d of block %d takes %v cycles, want %v", c.site, c.block, got, c.want)
 		}
 	}
-	if run.Transfers[0] != 0 || run.Transfers[1] != 15 {
+	p = &trace.Program{Blocks: []trace.Block{{FirstSite: 0, Sites: 1, Flags: trace.Synthetic}, {FirstSite: 1}}} // a scatter
+	r.sites = map[uint32]*siteCost{0: {references: 80, misses: pipeline.Misses{Scattered: pipeline.Transfer{Cycles: 3, Near: 2}}}}
+	if got := r.transferCosts(p, []float64{0, 10}, []uint64{0, 20}); got[0].Cycles != 0 || got[1] != (pipeline.Transfer{Cycles: 120, Near: 80}) {
+		t.Errorf("transfers of a scatter: %+v, want 120 cycles in the block of the instruction", got)
+	}
+	if run.Transfers[0].Cycles != 0 || run.Transfers[1].Cycles != 15 {
 		t.Errorf("transfers %v, want 0 and 15", run.Transfers)
 	}
 }

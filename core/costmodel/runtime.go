@@ -2,7 +2,6 @@ package costmodel
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,6 +75,9 @@ func (m *Models) Use(p *pipeline.Processor) { m.defaultProcessor = p }
 // noteRuntime adds notes about the limitations of the predicted run time.
 func (m *Models) noteRuntime(h hierarchy.Hierarchy, r *answers.Reply) {
 	r.Unmodelled = pipeline.NotModelled()
+	if m.memory.known && m.memory.walks.total > 0 {
+		r.Unmodelled = slices.DeleteFunc(r.Unmodelled, func(what string) bool { return what == pipeline.Translation })
+	}
 	m.noteWalks(h, r)
 	bare := 0
 	for b := range m.program.Blocks {
@@ -109,36 +111,27 @@ func (m *Models) noteRuntime(h hierarchy.Hierarchy, r *answers.Reply) {
 // current cores (MODELS §13.5).
 const WalkCycles = 40.0
 
-// leastWalks is the minimum share of the run time at which page walks are noted.
+// leastWalks is the minimum time of all page walks, as a share of the run time, at which they are noted.
 const leastWalks = 0.01
 
-// noteWalks adds a note about the time of page walks, which the run time does not include because
-// the profile does not say which loads wait for them.
+// noteWalks adds a note about the page walks of the run.
 func (m *Models) noteWalks(h hierarchy.Hierarchy, r *answers.Reply) {
-	switch {
-	case m.profile == nil || len(h.TLBs) == 0:
-		return
-	case len(m.profile.Pages) == 0:
-		r.Notes = append(r.Notes, "The page walks of this run are unknown, because its profile does not contain stack distances of pages.")
+	w := &m.memory.walks
+	if !m.memory.known {
 		return
 	}
-	asker := hierarchy.NewAsker(m.profile)
-	small, err := asker.Translate(h)
-	var option *trace.OptionError
-	if errors.As(err, &option) {
-		r.Notes = append(r.Notes, "The page walks of this run are unknown: a prediction needs "+option.Want+".")
+	if w.unknown != "" {
+		r.Notes = append(r.Notes, "The page walks of this run are unknown: "+w.unknown+".")
 		return
 	}
-	walks := small.MemoryAccesses
-	share := walks * WalkCycles / m.runtime.Cycles
-	if !(share >= leastWalks) {
+	if !(w.total*WalkCycles/m.runtime.Cycles >= leastWalks) {
 		return
 	}
-	text := "The time does not include about " + report.Count(uint64(walks+0.5)).Human() + " page walks. If each of them takes " +
-		hierarchy.FormatNumber(WalkCycles) + " cycles and they do not overlap, the run takes " + percent(share) + " longer"
+	text := "The time includes about " + report.Count(uint64(w.total+0.5)).Human() + " page walks of " +
+		hierarchy.FormatNumber(WalkCycles) + " cycles each. The page walks of sequential accesses are assumed to be hidden"
 	h.PageBytes = max(h.PageBytes, 2<<20)
-	if large, err := asker.Translate(h); err == nil && len(large.Levels) > 0 && large.MemoryAccesses < walks {
-		text += "; pages of " + report.Bytes(h.PageBytes).Human() + " avoid " + percent(1-large.MemoryAccesses/walks) + " of them"
+	if large, err := hierarchy.NewAsker(m.profile).Translate(h); err == nil && len(large.Levels) > 0 && large.MemoryAccesses < w.total {
+		text += ". Pages of " + report.Bytes(h.PageBytes).Human() + " avoid " + percent(1-large.MemoryAccesses/w.total) + " of the page walks"
 	}
 	r.Notes = append(r.Notes, text+".")
 }

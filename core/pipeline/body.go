@@ -70,8 +70,19 @@ type Access struct {
 // access.
 type Misses struct {
 	Lines     float64
-	Waits     float64 // sum of the latencies of these lines in cycles, from address to value
-	Scattered float64 // cycles for transferring these lines if many independent lines are transferred at the same time
+	Waits     float64  // sum of the latencies of these lines in cycles, from address to value
+	Scattered Transfer // for transferring these lines if many independent lines are transferred at the same time
+}
+
+// Transfer is the cost of transferring lines to the first level.
+type Transfer struct {
+	Cycles float64 // from the levels that contain the lines
+	Near   float64 // the cost if all lines were in the second level: their last step
+}
+
+// Plus returns the cost of two transfers, of which the second happens n times.
+func (t Transfer) Plus(n float64, other Transfer) Transfer {
+	return Transfer{t.Cycles + n*other.Cycles, t.Near + n*other.Near}
 }
 
 // NewBody returns the body of one block.

@@ -72,7 +72,7 @@ func (b *Body) missBound() float64 {
 }
 
 // addTransferBound sets the lower bound from transfers of lines to the first level. Sequential
-// lines take the given number of cycles per iteration, and the cycles of scattered lines are added.
+// lines have the given cost per iteration, to which the cost of scattered lines is added.
 // During a transfer, loads and stores cannot access the first level. Accesses and transfers
 // alternate. All other operations overlap with the accesses and transfers. The time is therefore
 // max(T_OL, T_nOL + T_data), as in the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein,
@@ -80,20 +80,26 @@ func (b *Body) missBound() float64 {
 // model, ICS 2015, section 3). If a core overlaps transfers with accesses, as AMD Zen does, T_data
 // is a separate bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the
 // Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server Processors, 2020).
-func (s *Steady) addTransferBound(b *Body, cycles float64) {
+// If only the way to the second level overlaps with accesses, the last step T_L2 of all lines does
+// not: the time is max(T_OL, T_nOL + T_L2, T_data).
+func (s *Steady) addTransferBound(b *Body, lines Transfer) {
 	accesses := Body{Processor: b.Processor}
 	for i := range b.Ops {
 		op := &b.Ops[i]
-		cycles += op.Weight * op.Misses.Scattered
+		lines = lines.Plus(op.Weight, op.Misses.Scattered)
 		switch op.Class {
 		case Load, Store, Gather, Scatter, Masked, MaskedS, Atomic:
 			accesses.Ops = append(accesses.Ops, *op)
 		}
 	}
-	if cycles > 0 {
-		if s.Transfers = cycles; !b.Processor.Overlaps {
-			ports, _, _ := accesses.portBound()
+	if lines.Cycles > 0 {
+		s.Transfers = lines.Cycles
+		ports, _, _ := accesses.portBound()
+		switch b.Processor.Overlap {
+		case NoOverlap:
 			s.Transfers += ports
+		case OverlapBeyondL2:
+			s.Transfers = max(s.Transfers, lines.Near+ports)
 		}
 		s.selectBound()
 	}

@@ -100,13 +100,14 @@
 //	scheduler: 97                     # of these, those that wait for values
 //	ports: P0 P1 P2 DIV
 //	fuses: compare-branch             # and compare-select, extend-address, load-operation
-//	transfers: overlap                # lines arrive while loads and stores use the first level
+//	transfers: overlap                # lines arrive while loads and stores use the first level;
+//	                                  # overlap-beyond-L2: only lines on their way to the second level
 //	notes:
 //	  - what a reader should know
 //	levels:
 //	  L1: latency 4, size 32KiB, ways 8
-//	  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4
-//	  memory: latency 300, read 6, written 9, scattered 18
+//	  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4, stored 2.8
+//	  memory: latency 300, read 6, written 9, scattered 18, stored 30
 //	classes:
 //	  iadd i64: latency 1, uops 1, ports P0|P1
 //	  fadd <4 x double>: latency 3, again 2, uops 1, ports P1
@@ -125,9 +126,9 @@
 // not list these classes, an access that crosses a line uses its ports twice.
 //
 // A level has a latency in cycles (from the address to the value), a size, and a number of ways.
-// The entries "read", "written" and "scattered" are the cycles per line when many lines are
+// The entries "read", "written", "scattered" and "stored" are the cycles per line when many lines are
 // transferred from the level: for lines that are read in sequence, for lines that are written in
-// sequence, and for scattered lines.
+// sequence, for scattered lines that are read, and for scattered lines that are stored to.
 package pipeline
 
 import (
@@ -152,13 +153,24 @@ type Processor struct {
 	Scheduler int // maximum number of micro-ops that wait for values; 0: unknown
 	Ports     []string
 	Fuses     Fusion
-	// whether lines can be transferred to the first level while loads and stores access it
-	Overlaps bool
-	Levels   []Level // levels of memory, nearest first; if empty, the latencies of loads are used
+	Overlap   Overlap
+	Levels    []Level // levels of memory, nearest first; if empty, the latencies of loads are used
 
 	costs map[Key]Cost
 	keys  []Key // keys of costs in the order of the file
 }
+
+// Overlap says which transfers of lines overlap with the accesses of loads and stores to the first
+// level.
+type Overlap uint8
+
+const (
+	NoOverlap       Overlap = iota
+	OverlapBeyondL2         // transfers to the second level overlap, and those from there to the first do not
+	FullOverlap
+)
+
+var overlaps = [...]string{NoOverlap: "", OverlapBeyondL2: "overlap-beyond-L2", FullOverlap: "overlap"}
 
 // Fusion is a set of kinds of instruction pairs that execute as one instruction.
 type Fusion uint8
@@ -189,11 +201,12 @@ type Level struct {
 	LatencyCycles float64 // latency from the address to the value
 	SizeBytes     uint64  // size of a cache; 0: main memory, or unknown
 	Ways          uint32  // number of ways; 0 if fully associative or unknown
-	// ReadCycles, WrittenCycles and ScatteredCycles are the cycles per line for transferring many
-	// lines from this level to the first level, in addition to the loads and stores in the first
-	// level. The lines are read in sequence, written in sequence (including write-backs), or
-	// scattered and independent. The value 0 means unknown.
-	ReadCycles, WrittenCycles, ScatteredCycles float64
+	// ReadCycles, WrittenCycles, ScatteredCycles and StoredCycles are the cycles per line for
+	// transferring many lines from this level to the first level, in addition to the loads and stores
+	// in the first level. The lines are read in sequence, written in sequence (including
+	// write-backs), scattered, independent and read, or scattered and stored to (including
+	// write-backs). The value 0 means unknown.
+	ReadCycles, WrittenCycles, ScatteredCycles, StoredCycles float64
 }
 
 // Key identifies a cost by the class of an instruction and its type in LLVM's syntax: i32, i64,

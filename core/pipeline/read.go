@@ -120,9 +120,11 @@ func (r *descriptionReader) top(key, value string) (err error) {
 	case "fuses":
 		return r.fuses(value)
 	case "transfers":
-		if r.p.Overlaps = value == "overlap"; !r.p.Overlaps {
-			return errors.New("transfers " + strconv.Quote(shorten(value)) + ", want overlap")
+		at := slices.Index(overlaps[1:], value)
+		if at < 0 {
+			return errors.New("transfers " + strconv.Quote(shorten(value)) + ", want " + strings.Join(overlaps[1:], " or "))
 		}
+		r.p.Overlap = Overlap(at + 1)
 	case "classes", "levels", "notes":
 		if r.section = key; value != "" {
 			return errors.New(strconv.Quote(shorten(value)) + " follows " + key + ": on the same line, want each entry on a line of its own")
@@ -191,6 +193,7 @@ var levelCycles = [...]struct {
 	{"read", func(l *Level) *float64 { return &l.ReadCycles }},
 	{"written", func(l *Level) *float64 { return &l.WrittenCycles }},
 	{"scattered", func(l *Level) *float64 { return &l.ScatteredCycles }},
+	{"stored", func(l *Level) *float64 { return &l.StoredCycles }},
 }
 
 // parseLevel parses a level, such as `latency 14, size 1MiB, ways 16, read 1.5`. A value without
@@ -203,7 +206,7 @@ func parseLevel(name, value string) (l Level, err error) {
 	}
 	for part := range strings.SplitSeq(value, ",") {
 		word, rest, _ := strings.Cut(strings.TrimSpace(part), " ")
-		err = errors.New(strconv.Quote(shorten(part)) + ", want latency, size, ways, read, written or scattered")
+		err = errors.New(strconv.Quote(shorten(part)) + ", want latency, size, ways, read, written, scattered or stored")
 		switch word {
 		case "size":
 			l.SizeBytes, err = sizeOf(rest)
@@ -437,9 +440,7 @@ func (p *Processor) Write() []byte {
 		}
 	}
 	field("fuses", strings.Join(fuses, " "))
-	if p.Overlaps {
-		field("transfers", "overlap")
-	}
+	field("transfers", overlaps[p.Overlap])
 	if len(p.Notes) > 0 {
 		line("notes:")
 		for _, note := range p.Notes {

@@ -171,12 +171,12 @@ func FuzzRead(f *testing.F) {
 // TestLevels checks that the levels of a description are parsed and can be written in the same
 // form.
 func TestLevels(t *testing.T) {
-	const levels = "levels:\n  L1: 4\n  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4\n  L3: latency 40, size 48KiB\n  memory: latency 300, read 6\n"
+	const levels = "levels:\n  L1: 4\n  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4, stored 2.8\n  L3: latency 40, size 48KiB\n  memory: latency 300, read 6\n"
 	p, err := Read([]byte(strings.Replace(toyText, "levels:\n  L1: 4\n", levels, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := p.Levels[1], (Level{"L2", 14, 1 << 20, 16, 1.5, 3, 1.4}); len(p.Levels) != 4 || got != want {
+	if got, want := p.Levels[1], (Level{"L2", 14, 1 << 20, 16, 1.5, 3, 1.4, 2.8}); len(p.Levels) != 4 || got != want {
 		t.Errorf("%d levels, and the second level is %+v; want 4 levels, and %+v", len(p.Levels), got, want)
 	}
 	if text := p.Write(); !bytes.Contains(text, []byte(levels)) {

@@ -31,9 +31,9 @@ type Run struct {
 	Crossing    func(block, site uint32) float64
 	Misses      func(block, site uint32) Misses
 	FillWait    func(load, fetching Access, between int) float64
-	// Transfers contains, for each block, the cycles Σ β for the lines that all its executions
+	// Transfers contains, for each block, the cost Σ β of the lines that all its executions
 	// fetch in sequence. If the slice is nil, no lines are fetched in sequence.
-	Transfers []float64
+	Transfers []Transfer
 	// Carried contains the values that one block computes and another block uses. If these values
 	// are unknown, Carried is nil. Loops of several blocks then have no recurrence, and short inner
 	// loops do not overlap with their next execution ([Body.SteadyOver]).
@@ -59,12 +59,15 @@ type BlockTime struct {
 	Loop       uint32 // 1 + the number of the loop's head block; 0 if the block is not in a loop
 }
 
+// Translation is an effect that is modelled only if the hierarchy has TLBs.
+const Translation = "address translation (TLB)"
+
 // NotModelled lists the effects that are not modelled.
 func NotModelled() []string {
 	return []string{
 		"mispredicted branches",
 		"prefetching, except that sequential lines are assumed to arrive in time",
-		"address translation (TLB)",
+		Translation,
 		"memory-bandwidth limits, except for sequential lines",
 		"loads that wait for a store to the same address, unless the code shows this dependence",
 		"instruction fetch and decoding",
@@ -79,11 +82,11 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	t := r.Program
 	for _, list := range []struct {
 		name   string
-		values []float64
+		length int
 		needed bool
-	}{{"visits", r.Visits, true}, {"transfers", r.Transfers, false}} {
-		if (list.needed || list.values != nil) && len(list.values) != len(t.Blocks) {
-			return nil, errors.New(list.name + " for " + strconv.Itoa(len(list.values)) + " blocks, but the program has " + strconv.Itoa(len(t.Blocks)))
+	}{{"visits", len(r.Visits), true}, {"transfers", len(r.Transfers), r.Transfers != nil}} {
+		if list.needed && list.length != len(t.Blocks) {
+			return nil, errors.New(list.name + " for " + strconv.Itoa(list.length) + " blocks, but the program has " + strconv.Itoa(len(t.Blocks)))
 		}
 	}
 	m := &maker{p: p, r: &r, out: &Runtime{Functions: make([]float64, len(t.Functions)), Blocks: make([]BlockTime, len(t.Blocks))}}
@@ -236,10 +239,10 @@ func (m *maker) timeBody(head uint32, blocks []uint32, iterations float64, carri
 	if rounds := m.roundLength(head, blocks, iterations); rounds > 0 && steady.Bottleneck == Recurrence && m.isIndependent(body, blocks, steady.Cycle) {
 		steady = body.SteadyOver(rounds)
 	}
-	transfers := 0.0
+	var transfers Transfer
 	if m.r.Transfers != nil {
 		for _, b := range blocks {
-			transfers += m.r.Transfers[b] / iterations
+			transfers = transfers.Plus(1/iterations, m.r.Transfers[b])
 		}
 	}
 	steady.addTransferBound(body, transfers)
@@ -249,7 +252,7 @@ func (m *maker) timeBody(head uint32, blocks []uint32, iterations float64, carri
 			Cycles: iterations * steady.Cycles * shares[i], Bottleneck: steady.Bottleneck, Steady: steady, Loop: head,
 		}
 		if m.r.Transfers != nil {
-			m.out.Blocks[b].Transfers = m.r.Transfers[b]
+			m.out.Blocks[b].Transfers = m.r.Transfers[b].Cycles
 		}
 	}
 }

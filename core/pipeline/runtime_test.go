@@ -22,7 +22,7 @@ func program() *trace.Program {
 
 func TestRuntime(t *testing.T) {
 	p := toy(t)
-	r, err := p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []float64{0, 5000, 0}})
+	r, err := p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []Transfer{{}, {5000, 2500}, {}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +35,19 @@ func TestRuntime(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	// If transfers overlap with accesses, only the longer time counts.
-	p.Overlaps = true
-	r, err = p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []float64{0, 5000, 0}})
+	p.Overlap = FullOverlap
+	r, err = p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []Transfer{{}, {5000, 2500}, {}}})
 	if err != nil || r.Blocks[1].Steady.Transfers != 5 {
 		t.Errorf("%+v, error %v, want 5 cycles of transfers per iteration", r.Blocks[1], err)
 	}
-	p.Overlaps = false
+	for near, want := range map[float64]float64{1: 5, 4: 3 + 4} { // the last step of the lines does not overlap
+		p.Overlap = OverlapBeyondL2
+		r, err = p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []Transfer{{}, {5000, 1000 * near}, {}}})
+		if err != nil || r.Blocks[1].Steady.Transfers != want {
+			t.Errorf("near %v: %+v (%v), want a bound of %v cycles", near, r.Blocks[1].Steady, err, want)
+		}
+	}
+	p.Overlap = NoOverlap
 
 	slides, err := p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Form: SlidesForm,
 		LoadLatency: func(block, site uint32) float64 { return 10 }})
@@ -122,7 +129,7 @@ func TestTransfersOverlapComputation(t *testing.T) {
 	} {
 		q := program()
 		q.Blocks[1].Instrs = sum
-		r, err := p.Runtime(Run{Program: q, Visits: []float64{0, 100, 0}, Transfers: []float64{0, 100 * c.lines, 0}})
+		r, err := p.Runtime(Run{Program: q, Visits: []float64{0, 100, 0}, Transfers: []Transfer{{}, {Cycles: 100 * c.lines}, {}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +174,7 @@ func TestCostOfLineCrossing(t *testing.T) {
 // independent misses overlap.
 func TestOverlappingMisses(t *testing.T) {
 	p := toy(t)
-	miss := Misses{Lines: 0.5, Waits: 50, Scattered: 4}
+	miss := Misses{Lines: 0.5, Waits: 50, Scattered: Transfer{4, 1.5}}
 	o := Options{Misses: func(_ int, site uint32) Misses {
 		if site == 1 {
 			return miss

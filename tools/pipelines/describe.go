@@ -64,6 +64,14 @@ func (t *target) isa() string {
 	return t.triple
 }
 
+// overlap returns which transfers overlap with accesses on the target, unless a measurement says more.
+func (t *target) overlap() pipeline.Overlap {
+	if strings.HasPrefix(t.cpu, "znver") {
+		return pipeline.FullOverlap
+	}
+	return pipeline.NoOverlap
+}
+
 const x86Fuses = pipeline.CompareBranch | pipeline.CompareSelect
 
 var targets = []target{
@@ -201,7 +209,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 		return nil, err
 	}
 	p := &pipeline.Processor{
-		Name: t.name, Title: t.title, ISA: t.isa(), Fuses: t.fuses, Overlaps: strings.HasPrefix(t.cpu, "znver"),
+		Name: t.name, Title: t.title, ISA: t.isa(), Fuses: t.fuses, Overlap: t.overlap(),
 		Source:   "llvm-mca of LLVM " + version + ", -mcpu=" + t.cpu + ", by tools/pipelines",
 		Dispatch: width.CodeRegions[0].SummaryView.DispatchWidth, Window: window, Scheduler: t.scheduler,
 		Notes: []string{"window is the size of the reorder buffer in LLVM's model"},

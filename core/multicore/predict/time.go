@@ -287,11 +287,8 @@ func (t *timeCollector) computeCosts(q *Question, p *trace.Program) (problem str
 	}
 	if bytes := q.Hierarchy.Memory.BytesPerCycle; bytes > 0 {
 		last := q.Hierarchy.Levels[t.levels-1]
-		run.Transfers = make([]float64, t.blocks)
-		t.countSequential(p, run.Transfers)
-		for b := range run.Transfers {
-			run.Transfers[b] *= float64(last.LineBytes) / bytes
-		}
+		run.Transfers = make([]pipeline.Transfer, t.blocks)
+		t.addSequential(p, run.Transfers, float64(last.LineBytes)/bytes)
 	}
 	made, err := q.Processor.Runtime(run)
 	if err != nil {
@@ -329,8 +326,8 @@ func (t *timeCollector) latencies(q *Question) []float64 {
 	return list
 }
 
-// countSequential counts the lines that each block fetches from memory in sequence.
-func (t *timeCollector) countSequential(p *trace.Program, lines []float64) {
+// addSequential adds the cycles that each block takes to fetch lines from memory in sequence.
+func (t *timeCollector) addSequential(p *trace.Program, to []pipeline.Transfer, lineCycles float64) {
 	base := t
 	if t.base != nil {
 		base = t.base
@@ -342,7 +339,7 @@ func (t *timeCollector) countSequential(p *trace.Program, lines []float64) {
 			if t.served[s] == nil || of.regular == 0 {
 				continue
 			}
-			lines[b] += float64(t.served[s][t.levels]) * float64(of.regular) / float64(of.regular+of.irregular)
+			to[b].Cycles += lineCycles * float64(t.served[s][t.levels]) * float64(of.regular) / float64(of.regular+of.irregular)
 		}
 	}
 }
