@@ -15,10 +15,10 @@ import (
 )
 
 // footprint contains memory.c's measurements for a memory region of one size: the cycles of a load
-// that depends on the previous load, and the cycles per line of three other access patterns.
+// that depends on the previous load, and the cycles per line of five other access patterns.
 type footprint struct {
-	bytes                        uint64
-	chase, read, copy, scattered float64
+	bytes                                      uint64
+	chase, read, copy, scattered, stored, busy float64
 }
 
 // crossings contains memory.c's measurements of accesses that cross a line boundary.
@@ -30,40 +30,61 @@ type crossings struct {
 // beyondCaches is the size, in bytes, of a memory region that does not fit in any cache.
 const beyondCaches = 256 << 20
 
-// addMemory adds this machine's memory levels to a description. The system reports the sizes of the
+// memoryProbes measures the memory levels of this machine. The system reports the sizes of the
 // levels, and probes measure the times.
-func addMemory(p *pipeline.Processor, testdata string) error {
+type memoryProbes struct {
+	program string
+	caches  []pipeline.Level
+	sizes   []string // arguments of the program: the footprints, in KiB
+	best    probeResult
+}
+
+// newMemoryProbes compiles the probes into a folder.
+func newMemoryProbes(dir, testdata string) (*memoryProbes, error) {
 	caches, err := systemCaches("/sys/devices/system/cpu/cpu0/cache")
+	if err != nil {
+		return nil, err
+	}
+	m := &memoryProbes{program: filepath.Join(dir, "memory"), caches: caches}
+	for _, bytes := range footprints(caches) {
+		m.sizes = append(m.sizes, strconv.FormatUint(bytes>>10, 10))
+	}
+	return m, command(clangProgram, "-O2", "-march=native", filepath.Join(testdata, "memory.c"), "-o", m.program)
+}
+
+// run measures all levels, and keeps the minimum of all runs, because other programs can only make a
+// run slower.
+func (m *memoryProbes) run() error {
+	out, err := exec.Command(m.program, m.sizes...).Output()
 	if err != nil {
 		return err
 	}
+	now, err := readProbed(out)
+	if err == nil {
+		m.best.keepShortest(now)
+	}
+	return err
+}
+
+// addMemory adds this machine's memory levels to a description.
+func addMemory(p *pipeline.Processor, testdata string) error {
 	work, err := os.MkdirTemp("", "pipelines")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	program := filepath.Join(work, "memory")
-	if err := command(clangProgram, "-O2", "-march=native", filepath.Join(testdata, "memory.c"), "-o", program); err != nil {
+	m, err := newMemoryProbes(work, testdata)
+	for range measurementRounds {
+		if err == nil {
+			err = m.run()
+		}
+	}
+	if err != nil {
 		return err
 	}
-	var sizes []string
-	for _, bytes := range footprints(caches) {
-		sizes = append(sizes, strconv.FormatUint(bytes>>10, 10))
-	}
-	var best probeResult
-	for range 3 { // use the minimum of several runs, because other programs can only make a run slower
-		out, err := exec.Command(program, sizes...).Output()
-		if err != nil {
-			return err
-		}
-		now, err := readProbed(out)
-		if err != nil {
-			return err
-		}
-		best.keepShortest(now)
-	}
-	p.Levels = levelsOf(caches, best.list)
-	addCrossingCosts(p, best.crossings)
+	p.Levels = levelsOf(m.caches, m.best.list)
+	p.Overlap = overlapOf(len(m.caches), m.best.list)
+	addCrossingCosts(p, m.best.crossings)
 	return nil
 }
 
@@ -92,56 +113,95 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 
 // footprints returns the sizes that distinguish the cache levels. The list contains half the size
 // of each cache except the last. The next size is four times the size of the second-to-last cache,
-// so that this cache has almost no hits. Larger sizes follow, up to a size that exceeds the last
-// cache.
+// so that this cache has almost no hits. Larger sizes follow, two for each power of two, up to a size
+// that exceeds the last cache.
 func footprints(caches []pipeline.Level) (list []uint64) {
 	for _, c := range caches[:max(1, len(caches)-1)] {
 		list = append(list, c.SizeBytes/2)
 	}
 	if n := len(caches); n > 1 {
-		for bytes := caches[n-2].SizeBytes * 4; bytes < min(beyondCaches, caches[n-1].SizeBytes); bytes *= 2 {
+		most := min(beyondCaches, caches[n-1].SizeBytes)
+		for bytes := caches[n-2].SizeBytes * 4; bytes < most; bytes *= 2 {
 			list = append(list, bytes)
+			if between := bytes / 2 * 3; between < most {
+				list = append(list, between)
+			}
 		}
 	}
 	return append(list, beyondCaches)
 }
 
-// levelsOf derives the memory levels from the measurements of footprints. The last cache is shared,
-// and a virtual machine can use only a part of it. The usable size is estimated from the cycles: it
-// is the largest footprint for which the cache supplies half of the lines that are read in
-// sequence. The latencies of a pointer chase do not show the usable size, because address
-// translation dominates the latencies of large footprints.
-func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
-	levels := slices.Clone(caches)
-	first, last := list[0], list[len(list)-1]
-	note := func(l *pipeline.Level, f footprint) {
+// levelsOf derives the memory levels from the measurements of footprints. The last cache is shared, so
+// a program can use only a part of it, and with small pages, the latency grows with the footprint,
+// because page tables are read from ever farther levels. Therefore, the last cache becomes one level
+// for each footprint whose times differ from the times of the smaller footprint. Such a level reaches
+// up to the geometric mean of its footprint and the next.
+func levelsOf(caches []pipeline.Level, list []footprint) (levels []pipeline.Level) {
+	first, last, from := list[0], len(list)-1, 0
+	add := func(l pipeline.Level, f footprint) {
 		l.LatencyCycles = math.Round(f.chase)
-		if f.bytes == first.bytes {
-			return
+		if f.bytes != first.bytes {
+			tenths := func(x float64) float64 { return max(0.1, math.Round(10*x)/10) }
+			l.ReadCycles = tenths(f.read - first.read)
+			l.WrittenCycles = tenths(f.copy - first.copy - l.ReadCycles)
+			l.ScatteredCycles = tenths(f.scattered - first.scattered)
+			l.StoredCycles = tenths(f.stored - first.stored)
 		}
-		tenths := func(x float64) float64 { return max(0.1, math.Round(10*x)/10) }
-		l.ReadCycles = tenths(f.read - first.read)
-		l.WrittenCycles = tenths(f.copy - first.copy - l.ReadCycles)
-		l.ScatteredCycles = tenths(f.scattered - first.scattered)
+		levels = append(levels, l)
 	}
-	for i := range levels {
-		note(&levels[i], list[i])
+	near := max(1, len(caches)-1)
+	for i := range near {
+		add(caches[i], list[i])
 	}
-	if n := len(levels); n > 1 {
-		shared := &levels[n-1]
-		half, size := (list[n-1].read+last.read)/2, uint64(0)
-		for _, f := range list[n-1 : len(list)-1] {
-			if f.read < half {
-				size = f.bytes
-			}
+	for k := near; k < last; k++ {
+		l := caches[near]
+		if end := uint64(math.Sqrt(float64(list[k].bytes)*float64(list[k+1].bytes))) >> 20 << 20; end < l.SizeBytes {
+			l.SizeBytes, l.Ways = end, 0
 		}
-		if size > 0 && size < shared.SizeBytes/2 {
-			shared.SizeBytes, shared.Ways = size>>20<<20, 0
+		switch previous := &levels[len(levels)-1]; {
+		case k > near && alike(list[from], list[k]):
+			previous.SizeBytes, previous.Ways = l.SizeBytes, l.Ways
+		default:
+			from = k
+			add(l, list[k])
 		}
 	}
-	memory := pipeline.Level{Name: "memory"}
-	note(&memory, last)
-	return append(levels, memory)
+	if len(levels) > near && alike(list[from], list[last]) {
+		levels = levels[:len(levels)-1] // the last footprints are in memory
+	}
+	if len(levels) > near+1 {
+		for i := range levels[near:] {
+			l := &levels[near+i]
+			l.Name += " " + strconv.FormatUint(l.SizeBytes>>20, 10) + "MiB"
+		}
+	}
+	add(pipeline.Level{Name: "memory"}, list[last])
+	return levels
+}
+
+// overlapOf derives which transfers overlap with accesses from the time that six more loads from the
+// first level take for each line that is read. A transfer overlaps with these loads if they take less
+// than half the time that they take without transfers.
+func overlapOf(caches int, list []footprint) pipeline.Overlap {
+	first := list[0]
+	hides := func(f footprint) bool { return f.busy-f.read < (first.busy-first.read)/2 }
+	switch {
+	case hides(list[1]):
+		return pipeline.FullOverlap
+	case caches > 2 && hides(list[2]):
+		return pipeline.OverlapBeyondL2
+	}
+	return pipeline.NoOverlap
+}
+
+// alike reports whether the times of two footprints differ by less than a tenth.
+func alike(a, b footprint) bool {
+	for _, pair := range [][2]float64{{a.chase, b.chase}, {a.read, b.read}, {a.copy, b.copy}, {a.scattered, b.scattered}, {a.stored, b.stored}} {
+		if max(pair[0], pair[1]) > 1.1*min(pair[0], pair[1]) {
+			return false
+		}
+	}
+	return true
 }
 
 // addCrossingCosts adds to a description the costs of accesses that cross a line boundary. The
@@ -179,7 +239,8 @@ func (b *probeResult) keepShortest(other probeResult) {
 	}
 	for i := range b.list {
 		f, o := &b.list[i], &other.list[i]
-		f.chase, f.read, f.copy, f.scattered = min(f.chase, o.chase), min(f.read, o.read), min(f.copy, o.copy), min(f.scattered, o.scattered)
+		f.chase, f.read, f.copy = min(f.chase, o.chase), min(f.read, o.read), min(f.copy, o.copy)
+		f.scattered, f.stored, f.busy = min(f.scattered, o.scattered), min(f.stored, o.stored), min(f.busy, o.busy)
 	}
 	b.within, b.across, b.loads, b.stores = min(b.within, other.within), min(b.across, other.across), min(b.loads, other.loads), min(b.stores, other.stores)
 }
@@ -196,8 +257,8 @@ func readProbed(out []byte) (p probeResult, err error) {
 			x = append(x, value)
 		}
 		switch {
-		case fields[0] == "level" && len(x) == 5:
-			p.list = append(p.list, footprint{uint64(x[0]) << 10, x[1], x[2], x[3], x[4]})
+		case fields[0] == "level" && len(x) == 7:
+			p.list = append(p.list, footprint{uint64(x[0]) << 10, x[1], x[2], x[3], x[4], x[5], x[6]})
 		case fields[0] == "chain" && len(x) == 2 && x[0] == 0:
 			p.within = x[1]
 		case fields[0] == "chain" && len(x) == 2:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -33,6 +34,38 @@ func pageRows(t *testing.T, text string) map[string][]string {
 	return rows
 }
 
+// readLevels reads the levels of memory that the page states, which were measured when the page was
+// written.
+func readLevels(page string) (list []pipeline.Level, overlap pipeline.Overlap, err error) {
+	for line := range strings.Lines(page) {
+		var l pipeline.Level
+		var kib string
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if len(cells) != 7 || strings.TrimSpace(cells[0]) == "level" || strings.HasPrefix(cells[0], "---") {
+			continue
+		}
+		l.Name, kib = strings.TrimSpace(cells[0]), strings.TrimSuffix(cells[1], " KiB")
+		if kib != "–" {
+			n, err := strconv.ParseUint(kib, 10, 64)
+			if err != nil {
+				return nil, 0, err
+			}
+			l.SizeBytes = n << 10
+		}
+		if _, err := fmt.Sscan(strings.Join(cells[2:], " "), &l.LatencyCycles, &l.ReadCycles, &l.WrittenCycles, &l.ScatteredCycles, &l.StoredCycles); err != nil {
+			return nil, 0, err
+		}
+		list = append(list, l)
+	}
+	switch {
+	case strings.Contains(page, overlapNotes[pipeline.FullOverlap]):
+		overlap = pipeline.FullOverlap
+	case strings.Contains(page, overlapNotes[pipeline.OverlapBeyondL2]):
+		overlap = pipeline.OverlapBeyondL2
+	}
+	return list, overlap, nil
+}
+
 // TestPageIsCurrent checks that the predictions on the page equal the model's current predictions.
 // The test checks only sizes that are traced quickly. Measurements depend on the machine, so they
 // are not checked.
@@ -53,6 +86,14 @@ func TestPageIsCurrent(t *testing.T) {
 	if !bytes.Contains(k.module, []byte("clang version 19.1.7")) {
 		t.Skip("skipped: this is not clang 19.1.7, which was used for the page")
 	}
+	levels, overlap, err := readLevels(string(text))
+	if err != nil || len(levels) < 3 {
+		t.Fatalf("the page has %d levels of memory, want at least 3 (%v)", len(levels), err)
+	}
+	for i := range 2 {
+		levels[i].Ways = k.processor.Levels[i].Ways
+	}
+	k.processor.Levels, k.processor.Overlap = levels, overlap
 	rows, list := pageRows(t, string(text)), runtimeRows()
 	for i := range list {
 		o := &list[i]
@@ -88,7 +129,7 @@ func TestPage(t *testing.T) {
 	var w bytes.Buffer
 	writePage(&w, p, "a processor", list)
 	for _, want := range []string{
-		"| L1 | 1 KiB | 4 | 0 | 0 | 0 |\n| memory | – | 90 | 7 | 0 | 0 |\n",
+		"| L1 | 1 KiB | 4 | 0 | 0 | 0 | 0 |\n| memory | – | 90 | 7 | 0 | 0 | 0 |\n",
 		"| one | 10 | L1 | 110 | 100 | +10.0 % | ports |  |\n| one | 20 | memory | 50 | 100 | -50.0 % | misses | a reason |\n",
 		"The mean error is 30.0 %, and the median error is 30.0 %.", "A toy; made up", "\n- " + pipeline.NotModelled()[0] + "\n",
 	} {
@@ -106,49 +147,60 @@ func TestPage(t *testing.T) {
 func TestLevelsOfProbes(t *testing.T) {
 	caches := []pipeline.Level{{Name: "L1", SizeBytes: 32 << 10, Ways: 8}, {Name: "L2", SizeBytes: 1 << 20, Ways: 16}, {Name: "L3", SizeBytes: 64 << 20, Ways: 11}}
 	list := footprints(caches)
-	want := []uint64{16 << 10, 512 << 10, 4 << 20, 8 << 20, 16 << 20, 32 << 20, beyondCaches}
+	want := []uint64{16 << 10, 512 << 10, 4 << 20, 6 << 20, 8 << 20, 12 << 20, 16 << 20, 24 << 20, 32 << 20, 48 << 20, beyondCaches}
 	if !reflect.DeepEqual(list, want) {
 		t.Fatalf("footprints = %v, want %v", list, want)
 	}
 	probes := make([]footprint, len(list))
 	for i := range probes {
-		probes[i] = footprint{bytes: list[i], chase: 300, read: 7, copy: 14, scattered: 20}
+		probes[i] = footprint{list[i], 300, 7, 14, 20, 30, 8}
 	}
-	probes[0] = footprint{list[0], 5.1, 1, 1.5, 0.5}
-	probes[1] = footprint{list[1], 14.2, 2, 4.5, 1.7}
-	probes[2] = footprint{list[2], 60, 4, 9, 5.5}
-	probes[3].read, probes[4].read = 5, 6 // the limit between L3 and memory is 5.5, the mean of 4 and 7
+	probes[0] = footprint{list[0], 5.1, 1, 1.5, 0.5, 0.6, 3}
+	probes[1] = footprint{list[1], 14.2, 2, 4.5, 1.7, 3.1, 4}
+	probes[2] = footprint{list[2], 60, 4, 9, 5.5, 9, 4.5}
+	probes[3] = footprint{list[3], 62, 4.1, 9, 5.5, 9, 4.6} // the same times within the tolerance
+	probes[4] = footprint{list[4], 90, 4.1, 9, 5.5, 9, 4.6}
 	got := levelsOf(caches, probes)
 	levels := []pipeline.Level{
 		{Name: "L1", LatencyCycles: 5, SizeBytes: 32 << 10, Ways: 8},
-		{Name: "L2", LatencyCycles: 14, SizeBytes: 1 << 20, Ways: 16, ReadCycles: 1, WrittenCycles: 2, ScatteredCycles: 1.2},
-		{Name: "L3", LatencyCycles: 60, SizeBytes: 8 << 20, ReadCycles: 3, WrittenCycles: 4.5, ScatteredCycles: 5},
-		{Name: "memory", LatencyCycles: 300, ReadCycles: 6, WrittenCycles: 6.5, ScatteredCycles: 19.5},
+		{Name: "L2", LatencyCycles: 14, SizeBytes: 1 << 20, Ways: 16, ReadCycles: 1, WrittenCycles: 2, ScatteredCycles: 1.2, StoredCycles: 2.5},
+		{Name: "L3 6MiB", LatencyCycles: 60, SizeBytes: 6 << 20, ReadCycles: 3, WrittenCycles: 4.5, ScatteredCycles: 5, StoredCycles: 8.4},
+		{Name: "L3 9MiB", LatencyCycles: 90, SizeBytes: 9 << 20, ReadCycles: 3.1, WrittenCycles: 4.4, ScatteredCycles: 5, StoredCycles: 8.4},
+		{Name: "memory", LatencyCycles: 300, ReadCycles: 6, WrittenCycles: 6.5, ScatteredCycles: 19.5, StoredCycles: 29.4},
 	}
 	if !reflect.DeepEqual(got, levels) {
 		t.Errorf("levels\n%+v, want\n%+v", got, levels)
 	}
-	for i := 3; i < len(probes)-1; i++ {
-		probes[i].read = 4.5
+	for i := 4; i < len(probes)-1; i++ {
+		probes[i] = probes[3]
+		probes[i].bytes = list[i]
 	}
-	if got := levelsOf(caches, probes)[2]; got.SizeBytes != 64<<20 || got.Ways != 11 {
+	if got := levelsOf(caches, probes); len(got) != 4 || got[2].SizeBytes != 64<<20 || got[2].Ways != 11 || got[2].Name != "L3" {
 		t.Errorf("a cache that supplies all footprints is %+v, want its complete size", got)
+	}
+	for _, c := range []struct {
+		second, third float64 // cycles for a line with six more loads, from the second and the third level
+		want          pipeline.Overlap
+	}{{4, 4.5, pipeline.OverlapBeyondL2}, {4, 6, pipeline.NoOverlap}, {2.5, 4.5, pipeline.FullOverlap}} {
+		if probes[1].busy, probes[2].busy = c.second, c.third; overlapOf(3, probes) != c.want {
+			t.Errorf("%+v: overlap %v", c, overlapOf(3, probes))
+		}
 	}
 }
 
 func TestReadMemoryProbes(t *testing.T) {
-	p, err := readProbed([]byte("level 16 5.00 0.9 1.4 0.6\nchain 0 5\nchain 60 12\nloads 1.25\nstores 3.4\n"))
-	if err != nil || len(p.list) != 1 || p.list[0] != (footprint{16 << 10, 5, 0.9, 1.4, 0.6}) || p.crossings != (crossings{5, 12, 1.25, 3.4}) {
+	p, err := readProbed([]byte("level 16 5.00 0.9 1.4 0.6 1.1 2.5\nchain 0 5\nchain 60 12\nloads 1.25\nstores 3.4\n"))
+	if err != nil || len(p.list) != 1 || p.list[0] != (footprint{16 << 10, 5, 0.9, 1.4, 0.6, 1.1, 2.5}) || p.crossings != (crossings{5, 12, 1.25, 3.4}) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	q := p
-	q.list = []footprint{{16 << 10, 6, 0.8, 1.5, 0.5}}
+	q.list = []footprint{{16 << 10, 6, 0.8, 1.5, 0.5, 1.2, 2.4}}
 	q.stores = 3
 	p.keepShortest(q)
-	if p.list[0] != (footprint{16 << 10, 5, 0.8, 1.4, 0.5}) || p.stores != 3 || p.loads != 1.25 {
+	if p.list[0] != (footprint{16 << 10, 5, 0.8, 1.4, 0.5, 1.1, 2.4}) || p.stores != 3 || p.loads != 1.25 {
 		t.Errorf("the minimum of two runs is %+v, which is wrong", p)
 	}
-	for _, bad := range []string{"", "level 16 5\n", "level a b c d e\n", "speed 3\n"} {
+	for _, bad := range []string{"", "level 16 5\n", "level a b c d e f g\n", "speed 3\n"} {
 		if _, err := readProbed([]byte(bad)); err == nil {
 			t.Errorf("readProbed(%q) returned no error", bad)
 		}

@@ -371,7 +371,7 @@ func measuredNotes(of *pipeline.Processor) []string {
 	return append(slices.Clone(of.Notes),
 		"DIV is the divider, which is busy with a division or square root for longer than the port",
 		"SPLITLOAD and SPLITSTORE are the units that combine two lines, measured with streams of vectors in which every second vector crosses a line boundary",
-		"levels were measured on one core of a virtual machine, with 2 MiB pages; the last cache is shared, and its size is the footprint at which it supplies half of the lines",
+		"levels were measured on one core of a virtual machine, with the pages that the system gives to programs; the last cache is shared, and consists of one level for each size of data whose times differ",
 		"a store is dispatched as one micro-op; a load and the operation that uses its result are dispatched as one micro-op if no other operation uses the result (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
 	)
 }

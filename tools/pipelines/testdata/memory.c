@@ -1,7 +1,9 @@
 // Times the levels of memory: memory KIB... prints, for each footprint, the cycles that a load
-// takes which waits for the one before (chase), and a line, of many: read in sequence, copied to
-// another one, anywhere (scattered). Then what loads and stores take that lie across two
-// lines. The memory is in pages of 2 MiB, so that translating addresses takes next to nothing.
+// takes which waits for the one before (chase), and a line, of many: read in two streams, copied to
+// another one, read anywhere (scattered), stored to anywhere, and read in two streams with
+// six more loads that hit L1 (busy). Then what loads and stores take that lie
+// across two lines. The memory has the pages that the system gives to a program, so that the times
+// contain the translation of addresses.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,27 +42,42 @@ static void chase(long n) {
 	*(void **volatile *)&node = p;
 }
 
-static void scattered(long n) {
-	char *from = room;
-	const uint32_t *list = order;
-	long k = at;
-	for (; n > 0; n--) {
-		__asm__ volatile("movq (%0), %%rax" ::"r"(from + (long)list[k] * LINE) : "rax");
-		if (++k == lines) k = 0;
+// TOUCH runs an instruction for n lines of the list, from where the last sample ended. Four at a time,
+// so that the loop itself takes little of the time.
+#define TOUCH(instruction)                                                                      \
+	for (long to; n > 0; n -= to, at = (at + to) % lines) {                                    \
+		const uint32_t *list = order + at;                                                     \
+		to = n < lines - at ? n : lines - at;                                                  \
+		for (long k = 0; k + 4 <= to; k += 4)                                                  \
+			__asm__ volatile(instruction(0) instruction(1) instruction(2) instruction(3)       \
+			                 ::"r"(room + (long)list[k] * LINE), "r"(room + (long)list[k + 1] * LINE), \
+			                 "r"(room + (long)list[k + 2] * LINE), "r"(room + (long)list[k + 3] * LINE) \
+			                 : "rax", "memory");                                               \
 	}
-	at = k;
-}
+#define LOAD(k) "movq (%" #k "), %%rax\n"
+#define STORE(k) "movq %%rax, (%" #k ")\n"
+static void scattered(long n) { TOUCH(LOAD) }
+static void stored(long n) { TOUCH(STORE) }
 
-static void read_lines(long n) {
-	char *from = room, *end = room + lines * LINE, *p = room + at * LINE;
-	for (; n > 0; n -= 4) {
-		__asm__ volatile("vmovapd (%0), %%ymm0\nvmovapd 32(%0), %%ymm1\nvmovapd 64(%0), %%ymm2\nvmovapd 96(%0), %%ymm3\n"
-		                 "vmovapd 128(%0), %%ymm0\nvmovapd 160(%0), %%ymm1\nvmovapd 192(%0), %%ymm2\nvmovapd 224(%0), %%ymm3"
-		                 ::"r"(p) : "xmm0", "xmm1", "xmm2", "xmm3");
-		if ((p += 4 * LINE) >= end) p = from;
-	}
+// READ reads two streams, as most loops read several: the lower and the upper half. Other instructions
+// can be added for every four lines.
+#define READ(more)                                                                              \
+	long half = lines / 4 * 2 * LINE;                                                           \
+	char *from = room, *end = room + half, *p = room + at * LINE;                               \
+	for (; n > 0; n -= 4) {                                                                     \
+		__asm__ volatile("vmovapd (%0), %%ymm0\nvmovapd 32(%0), %%ymm0\n"                       \
+		                 "vmovapd 64(%0), %%ymm0\nvmovapd 96(%0), %%ymm0\n"                     \
+		                 "vmovapd (%0,%1), %%ymm0\nvmovapd 32(%0,%1), %%ymm0\n"                 \
+		                 "vmovapd 64(%0,%1), %%ymm0\nvmovapd 96(%0,%1), %%ymm0\n" more          \
+		                 ::"r"(p), "r"(half), "r"(hot) : "xmm0", "xmm1");                       \
+		if ((p += 2 * LINE) >= end) p = from;                                                   \
+	}                                                                                           \
 	at = (p - from) / LINE;
-}
+#define HIT "vmovapd (%2), %%ymm1\n"
+#define HITS HIT HIT HIT HIT HIT HIT HIT HIT
+static char hot[LINE] __attribute__((aligned(LINE)));
+static void read_lines(long n) { READ("") }
+static void read_busy(long n) { READ(HITS HITS HITS) } // six loads that hit L1, for each line
 
 // copy takes the lines of the upper half to the lower one, by one line less, so that what is
 // written is lower in its page.
@@ -110,7 +127,6 @@ int main(int argc, char **argv) {
 	most += 2 * PAGE;
 	room = mmap(NULL, (size_t)most + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	room = (char *)(((uintptr_t)room + PAGE - 1) / PAGE * PAGE);
-	madvise(room, (size_t)most, MADV_HUGEPAGE);
 	memset(room, 1, (size_t)most);
 	order = malloc((size_t)most / LINE * sizeof *order);
 	for (int k = 1; k < argc; k++) {
@@ -120,7 +136,9 @@ int main(int argc, char **argv) {
 		printf("level %s %.2f", argv[k], fastest(chase, n));
 		printf(" %.3f", fastest(read_lines, n));
 		printf(" %.3f", fastest(copy, n));
-		printf(" %.3f\n", fastest(scattered, n));
+		printf(" %.3f", fastest(scattered, n));
+		printf(" %.3f", fastest(stored, n));
+		printf(" %.3f\n", fastest(read_busy, n));
 		fflush(stdout);
 	}
 	// Two words that point at each other, in one line and across lines.
