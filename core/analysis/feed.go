@@ -396,7 +396,7 @@ const touchCost = 3
 // joinCost estimates the time for joining a segment, in the unit of touchCost.
 func joinCost(p *profile.Profile) (cost uint64) {
 	for i := range p.Segment.Lines {
-		cost += touchCost * uint64(len(p.Segment.Lines[i].FirstTouches)+len(p.Segment.Lines[i].Stack))
+		cost += touchCost * uint64(p.Segment.Lines[i].FirstTouches.Len()+len(p.Segment.Lines[i].Stack))
 	}
 	cost /= uint64(max(1, len(p.Segment.Lines)))
 	if p.Sites != nil {

@@ -85,14 +85,14 @@ func (p *Profile) checkSegment() error {
 		for k := range p.Locality[i].Kinds {
 			cold[p.Locality[i].Kinds[k].Kind] = p.Locality[i].Kinds[k].Cold
 		}
-		if n := uint64(len(l.Stack)); s.Shelved == nil && n != p.Locality[i].Lines() || len(l.FirstTouches) != 0 && uint64(len(l.FirstTouches)) != n {
+		if n := uint64(len(l.Stack)); s.Shelved == nil && n != p.Locality[i].Lines() || l.FirstTouches.Len() != 0 && uint64(l.FirstTouches.Len()) != n {
 			return &CheckError{"the mergeable part and the histograms have different numbers of lines"}
 		}
 		if err := p.Locality[i].Windows.checkWorkingSets(l.WorkingSets, s.Start, references, p.Locality[i].Lines()); err != nil {
 			return err
 		}
 		beyond := false
-		for _, t := range l.FirstTouches {
+		for t := range l.FirstTouches.All() {
 			if t.Reference < s.Start || t.Reference >= end || cold[t.Kind] == 0 {
 				return &CheckError{"the mergeable part has first touches that the histograms do not count"}
 			}

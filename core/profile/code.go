@@ -206,12 +206,7 @@ func (t *SetTable) code(c *coder) {
 func (s *Segment) code(c *coder) {
 	c.U64(&s.Start)
 	codec.Slice(c.Coder, &s.Lines, 2, func(l *SegmentLines) {
-		reference, line := s.Start, trace.Line(0)
-		codec.Slice(c.Coder, &l.FirstTouches, 3, func(t *FirstTouch) {
-			c.Delta(&t.Reference, &reference)
-			c.Near(&t.Line, &line)
-			codec.Below(c.Coder, &t.Kind, trace.NumKinds)
-		})
+		l.FirstTouches.code(c, s.Start)
 		c.Stack(&l.Stack)
 	})
 	counted := slices.ContainsFunc(s.Lines, func(l SegmentLines) bool { return l.WorkingSets != nil })

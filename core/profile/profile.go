@@ -243,18 +243,11 @@ type Segment struct {
 
 // SegmentLines is the state of one line size at the end of a segment.
 type SegmentLines struct {
-	FirstTouches []FirstTouch // in the order of the references
+	FirstTouches FirstTouches
 	Stack        []trace.Line // every line of the segment, most recently used first
 	// WorkingSets contains the numbers of distinct lines in larger windows. Each list contains the
 	// windows of one length. In the first list, the windows are twice as long as the windows of
 	// Locality, and the length doubles from list to list. The last list contains a single window.
 	// WorkingSets is nil if working sets were not counted.
 	WorkingSets [][]uint64
-}
-
-// FirstTouch is the first access to a line within a segment.
-type FirstTouch struct {
-	Line      trace.Line
-	Reference uint64 // number of the reference in the whole trace, starting at 0
-	Kind      trace.Kind
 }

@@ -252,11 +252,24 @@ func testProfile(segment bool) *profile.Profile {
 	p.Locality = []profile.Locality{l}
 	if segment {
 		p.Segment = &profile.Segment{Lines: []profile.SegmentLines{{
-			FirstTouches: []profile.FirstTouch{{Line: 9, Reference: 0}, {Line: 4, Reference: 1, Kind: trace.Load}},
+			FirstTouches: firstTouches(profile.FirstTouch{Line: 9}, profile.FirstTouch{Line: 4, Reference: 1, Kind: trace.Load}),
 			Stack:        []trace.Line{4, 1<<61 - 1},
 		}}}
 	}
 	return p
+}
+
+// firstTouches returns the first touches of a segment at the beginning of a trace.
+func firstTouches(touches ...profile.FirstTouch) (list profile.FirstTouches) {
+	for _, t := range touches {
+		list.Append(t)
+	}
+	return list
+}
+
+// setSecondTouch replaces the second first touch of testProfile.
+func setSecondTouch(p *profile.Profile, t profile.FirstTouch) {
+	p.Segment.Lines[0].FirstTouches = firstTouches(profile.FirstTouch{Line: 9}, t)
 }
 
 func TestEncodeDecode(t *testing.T) {
@@ -469,18 +482,24 @@ func TestDecodeNewerVersion(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for name, breakIt := range map[string]func(p *profile.Profile){
-		"line size":          func(p *profile.Profile) { p.Locality[0].LineBytes = 48 },
-		"kind not analysed":  func(p *profile.Profile) { p.Input.Kinds = 1 << trace.Store },
-		"distance":           func(p *profile.Profile) { p.Locality[0].Kinds[0].Distances.Add(2) },
-		"references":         func(p *profile.Profile) { p.Totals.References[trace.Load] = 100 },
-		"windows":            func(p *profile.Profile) { p.Locality[0].Windows.Rows[0][3]++ },
-		"window size":        func(p *profile.Profile) { p.Locality[0].Windows.References = 1000 },
-		"stack":              func(p *profile.Profile) { p.Segment.Lines[0].Stack = nil },
-		"line beyond":        func(p *profile.Profile) { p.Segment.Lines[0].Stack[0] = 1 << 61 },
-		"first touches":      func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Reference = 2 },
-		"first touch kind":   func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Kind = trace.Store },
-		"segment lines":      func(p *profile.Profile) { p.Segment.Lines = nil },
-		"first touch beyond": func(p *profile.Profile) { p.Segment.Lines[0].FirstTouches[1].Line = 1 << 61 },
+		"line size":         func(p *profile.Profile) { p.Locality[0].LineBytes = 48 },
+		"kind not analysed": func(p *profile.Profile) { p.Input.Kinds = 1 << trace.Store },
+		"distance":          func(p *profile.Profile) { p.Locality[0].Kinds[0].Distances.Add(2) },
+		"references":        func(p *profile.Profile) { p.Totals.References[trace.Load] = 100 },
+		"windows":           func(p *profile.Profile) { p.Locality[0].Windows.Rows[0][3]++ },
+		"window size":       func(p *profile.Profile) { p.Locality[0].Windows.References = 1000 },
+		"stack":             func(p *profile.Profile) { p.Segment.Lines[0].Stack = nil },
+		"line beyond":       func(p *profile.Profile) { p.Segment.Lines[0].Stack[0] = 1 << 61 },
+		"first touches": func(p *profile.Profile) {
+			setSecondTouch(p, profile.FirstTouch{Reference: 2, Line: 4, Kind: trace.Load})
+		},
+		"first touch kind": func(p *profile.Profile) {
+			setSecondTouch(p, profile.FirstTouch{Reference: 1, Line: 4, Kind: trace.Store})
+		},
+		"segment lines": func(p *profile.Profile) { p.Segment.Lines = nil },
+		"first touch beyond": func(p *profile.Profile) {
+			setSecondTouch(p, profile.FirstTouch{Reference: 1, Line: 1 << 61, Kind: trace.Load})
+		},
 		"overflow": func(p *profile.Profile) {
 			p.Locality[0].Kinds[0].Distances.AddN(0, 1<<63)
 			p.Locality[0].Kinds[0].Distances.AddN(1, 1<<63)

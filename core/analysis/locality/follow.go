@@ -71,8 +71,8 @@ func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 func (a *Analysis) Stop(lineBytes uint32) { a.sizeOf(lineBytes).stopped = true }
 
 // FirstTouches returns the first touches that have been recorded for a line size.
-func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
-	return a.sizeOf(lineBytes).firstTouches
+func (a *Analysis) FirstTouches(lineBytes uint32) *profile.FirstTouches {
+	return &a.sizeOf(lineBytes).firstTouches
 }
 
 // Table returns the current set table for a line size, or nil if there is no table.
@@ -100,10 +100,13 @@ func (s *lineSize) measure(lines []trace.Line, distances []uint32) {
 	s.model.Distances(lines, distances)
 }
 
-// measureFirst uses a model to compute the stack distances of an appended segment's first touches.
-func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
+// distancer computes stack distances: see [stack.Model].
+type distancer interface {
 	Distances(lines []trace.Line, out []uint32)
-}) {
+}
+
+// measureFirst uses a model to compute the stack distances of an appended segment's first touches.
+func (s *lineSize) measureFirst(touches []profile.FirstTouch, on distancer) {
 	lines, distances := s.Lines[:len(touches)], s.distances[:len(touches)]
 	for i, t := range touches {
 		lines[i] = t.Line

@@ -60,8 +60,9 @@ func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers
 	return a
 }
 
-// begin sets the number of the reference at which the first window begins.
+// begin sets the number of the reference at which the segment and its first window begin.
 func (s *lineSize) begin(start uint64) {
+	s.firstTouches.Reset(start)
 	s.windows.References = profile.WindowSize(start)
 	s.windows.First = start / s.windows.References
 	s.working.start, s.working.least = start, levelOf(s.windows.References)
@@ -148,7 +149,7 @@ type lineSize struct {
 	counted [topDepths]uint64 // sum of the counts in top over all kinds, up to the end of the last closed window
 	working workingSets
 
-	firstTouches []profile.FirstTouch
+	firstTouches profile.FirstTouches
 
 	accesses  Accesses // buffer for the followers
 	distances [MaxLines]uint32
@@ -196,7 +197,7 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 			if origin != nil {
 				reference = at + uint64(origin[i])
 			}
-			s.firstTouches = append(s.firstTouches, profile.FirstTouch{Line: s.Lines[i], Reference: reference, Kind: kind})
+			s.firstTouches.Append(profile.FirstTouch{Line: s.Lines[i], Reference: reference, Kind: kind})
 		}
 	}
 }

@@ -15,7 +15,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		p.Locality = append(p.Locality, l)
 		if state {
 			p.Segment.Lines = append(p.Segment.Lines, profile.SegmentLines{
-				FirstTouches: slices.Clone(s.firstTouches),
+				FirstTouches: s.firstTouches.Clip(),
 				Stack:        s.model.Stack(),
 				WorkingSets:  above,
 			})
@@ -89,7 +89,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	for i, s := range a.sizes {
 		l, segment := &p.Locality[i], &p.Segment.Lines[i]
 		s.continueFrom(l, segment.WorkingSets)
-		s.firstTouches = slices.Clone(segment.FirstTouches)
+		s.firstTouches = segment.FirstTouches.Clip()
 		s.push(segment.Stack)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		s.add(l)
 		s.appendWindows(&l.Windows)
 		j := s.working.join(next.Segment.Start, references, false, &l.Windows)
-		s.replayTouches(segment.FirstTouches, j, s.model)
+		s.replayTouches(&segment.FirstTouches, j, s.model)
 		j.addInnerWindows(&l.Windows, segment.WorkingSets)
 		s.push(segment.Stack)
 		s.recount()
@@ -185,35 +185,43 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 
 // replayTouches computes the distances of a segment's first touches on the stack at the beginning
 // of the segment. So far, first touches have been counted as cold.
-func (s *lineSize) replayTouches(touches []profile.FirstTouch, j segmentJoin, on interface {
-	Distances(lines []trace.Line, out []uint32)
-}) {
-	for len(touches) > 0 {
-		n := min(len(touches), MaxLines)
-		s.measureFirst(touches[:n], on)
-		for _, f := range s.followers {
-			f.Resolve(touches[:n], s.distances[:n])
+func (s *lineSize) replayTouches(touches *profile.FirstTouches, j segmentJoin, on distancer) {
+	batch := make([]profile.FirstTouch, 0, min(touches.Len(), MaxLines))
+	for t := range touches.All() {
+		if batch = append(batch, t); len(batch) == MaxLines {
+			s.replayBatch(batch, j, on)
+			batch = batch[:0]
 		}
-		for i, t := range touches[:n] {
-			d := s.distances[i]
-			j.countAccess(t.Reference, d)
-			if d == stack.Cold {
-				if s.mergeable {
-					s.firstTouches = append(s.firstTouches, t)
-				}
-				continue
+	}
+	if len(batch) > 0 {
+		s.replayBatch(batch, j, on)
+	}
+}
+
+// replayBatch implements replayTouches for at most MaxLines first touches.
+func (s *lineSize) replayBatch(touches []profile.FirstTouch, j segmentJoin, on distancer) {
+	s.measureFirst(touches, on)
+	for _, f := range s.followers {
+		f.Resolve(touches, s.distances[:len(touches)])
+	}
+	for i, t := range touches {
+		d := s.distances[i]
+		j.countAccess(t.Reference, d)
+		if d == stack.Cold {
+			if s.mergeable {
+				s.firstTouches.Append(t)
 			}
-			s.cold[t.Kind]--
-			if d < topDepths {
-				s.top[0][int(t.Kind)<<4|int(d)]++
-			} else {
-				s.deep[t.Kind].Add(uint64(d))
-			}
-			row := &s.windows.Rows[t.Reference/s.windows.References-s.windows.First]
-			row[profile.ColdBin]--
-			row[profile.DistanceBin(uint64(d))]++
+			continue
 		}
-		touches = touches[n:]
+		s.cold[t.Kind]--
+		if d < topDepths {
+			s.top[0][int(t.Kind)<<4|int(d)]++
+		} else {
+			s.deep[t.Kind].Add(uint64(d))
+		}
+		row := &s.windows.Rows[t.Reference/s.windows.References-s.windows.First]
+		row[profile.ColdBin]--
+		row[profile.DistanceBin(uint64(d))]++
 	}
 }
 

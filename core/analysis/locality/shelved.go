@@ -196,7 +196,7 @@ func (a *Shelved) append(n, f *lineSize, references uint64) {
 	f.working.off = f.working.off || a.failed != nil
 	j := f.working.join(a.near.start, references, a.resumed, &l.Windows)
 	if a.failed == nil {
-		f.replayTouches(n.firstTouches, j, f.shelved)
+		f.replayTouches(&n.firstTouches, j, f.shelved)
 	}
 	j.addInnerWindows(&l.Windows, above)
 	f.recount()
@@ -205,8 +205,8 @@ func (a *Shelved) append(n, f *lineSize, references uint64) {
 
 // touchedLines yields each line of the segment once, in the order of first touches.
 func (s *lineSize) touchedLines(yield func(trace.Line) bool) {
-	for i := range s.firstTouches {
-		if !yield(s.firstTouches[i].Line) {
+	for t := range s.firstTouches.All() {
+		if !yield(t.Line) {
 			return
 		}
 	}
@@ -214,7 +214,7 @@ func (s *lineSize) touchedLines(yield func(trace.Line) bool) {
 
 // beginSegment begins a new segment and reuses the memory of the previous segment.
 func (s *lineSize) beginSegment(start uint64) {
-	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, numbers: s.numbers, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
+	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, numbers: s.numbers, sets: s.sets, mergeable: true, firstTouches: s.firstTouches}
 	if s.sets != nil {
 		s.sets.Reset()
 	} else {

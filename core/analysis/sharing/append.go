@@ -135,7 +135,7 @@ func (c *Grouping) join(next *Grouping, several bool) (to []uint8, err error) {
 }
 
 func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) error {
-	lines, touches := locality.StackOf(next, s.bytes), next.Segment.Lines[i].FirstTouches
+	lines, touches := locality.StackOf(next, s.bytes), &next.Segment.Lines[i].FirstTouches
 	if len(next.Sharing) > 0 {
 		if i >= len(next.Sharing) || next.Sharing[i].LineBytes != s.bytes || len(next.Sharing[i].Cores) != len(to) {
 			return errState
@@ -146,7 +146,7 @@ func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) e
 		}
 		return s.join(p, to)
 	}
-	stores := r.stores(uint64(len(touches)))
+	stores := r.stores(uint64(touches.Len()))
 	switch {
 	case r.Failed() || len(to) > 1:
 		return errState
@@ -154,12 +154,12 @@ func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) e
 		s.addCores(len(s.analysis.cores.list))
 		return s.join(s.singleCorePart(&next.Locality[i], touches, lines, stores, to[0]), to)
 	}
-	s.joint = &segmentJoin{stores: stores, touches: len(touches)}
+	s.joint = &segmentJoin{stores: stores, touches: touches.Len()}
 	return nil
 }
 
 // singleCorePart returns the state of a segment with a single core as a sizePart.
-func (s *lineSize) singleCorePart(l *profile.Locality, touches []profile.FirstTouch, lines []trace.Line, stores []store, core uint8) *sizePart {
+func (s *lineSize) singleCorePart(l *profile.Locality, touches *profile.FirstTouches, lines []trace.Line, stores []store, core uint8) *sizePart {
 	h, cold := l.Histogram(trace.AllKinds)
 	all := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}
 	p := &sizePart{notes: singleCoreNotes(touches, stores)}
@@ -184,19 +184,25 @@ func (s *lineSize) singleCorePart(l *profile.Locality, touches []profile.FirstTo
 
 // beginsWith reports whether the notes and the given list contain the same first touches of lines,
 // in the same order.
-func (p *sizePart) beginsWith(touches []profile.FirstTouch) bool {
+func (p *sizePart) beginsWith(touches *profile.FirstTouches) bool {
 	var seen directory
-	seen.reset(len(touches))
-	for _, n := range p.notes {
-		if n.op() != touched {
-			continue
-		}
-		if e := seen.entry(n.line); e.last == 0 {
-			if e.last = 1; len(touches) == 0 || touches[0].Line != n.line {
-				return false
+	seen.reset(touches.Len())
+	notes := p.notes
+	next := func() (line trace.Line, found bool) {
+		for len(notes) > 0 && !found {
+			if notes[0].op() == touched {
+				e := seen.entry(notes[0].line)
+				line, found, e.last = notes[0].line, e.last == 0, 1
 			}
-			touches = touches[1:]
+			notes = notes[1:]
+		}
+		return line, found
+	}
+	for t := range touches.All() {
+		if line, found := next(); !found || line != t.Line {
+			return false
 		}
 	}
-	return len(touches) == 0
+	_, more := next()
+	return !more
 }

@@ -87,21 +87,23 @@ func (g *segment) recordStores(a *locality.Accesses) {
 }
 
 // begin records the accesses of the first core that precede the first access of a second core.
-func (g *segment) begin(touches []profile.FirstTouch) {
+func (g *segment) begin(touches *profile.FirstTouches) {
 	g.notes = singleCoreNotes(touches, g.stores)
-	for _, t := range touches {
+	for t := range touches.All() {
 		g.lines.entry(t.Line).holders = 1
 	}
 	g.stores, g.touches, g.from = nil, 0, len(g.notes)
 }
 
 // singleCoreNotes returns the notes for the accesses of a single core.
-func singleCoreNotes(touches []profile.FirstTouch, stores []store) (notes []note) {
-	for i, t := range touches {
-		for len(stores) > 0 && stores[0].touches == uint64(i) {
+func singleCoreNotes(touches *profile.FirstTouches, stores []store) (notes []note) {
+	seen := uint64(0)
+	for t := range touches.All() {
+		for len(stores) > 0 && stores[0].touches == seen {
 			notes, stores = append(notes, noteOf(stores[0].line, stored, 0, 0)), stores[1:]
 		}
 		notes = append(notes, noteOf(t.Line, touched, 0, 0))
+		seen++
 	}
 	for _, s := range stores {
 		notes = append(notes, noteOf(s.line, stored, 0, 0))
