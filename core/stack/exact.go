@@ -272,18 +272,12 @@ func (m *Exact) Lines() int { return m.table.lines }
 
 // Stack implements [Model].
 func (m *Exact) Stack() []trace.Line {
-	below := make([]trace.Line, m.stamps.live)
-	m.table.order(&m.stamps, below)
-	if m.stamped {
-		return below
+	stack := make([]trace.Line, m.table.lines)
+	if !m.stamped {
+		copy(stack, m.top[:]) // if the array is not full, it contains all lines
 	}
-	stack := make([]trace.Line, 0, m.table.lines)
-	for _, line := range m.top {
-		if line != noLine {
-			stack = append(stack, line)
-		}
-	}
-	return append(stack, below...)
+	m.table.order(&m.stamps, stack)
+	return stack
 }
 
 // share counts recent accesses that moved a line to the top, and how many of these lines were below
