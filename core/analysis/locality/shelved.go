@@ -95,7 +95,7 @@ func (s shelfOf) Read(run, block uint32) ([]byte, error) {
 
 func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run*s.step, block) }
 
-const touchBytes = 24 // bytes of memory per first touch
+const touchBytes = 24 // upper limit for the memory of a first touch: its encoded form has at most 20 bytes
 
 // makeRoom sets the maximum size of segments. Segments may use the part of the memory budget that
 // the model of all lines does not need.
