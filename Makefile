@@ -311,7 +311,7 @@ runtimes: ## tools/pipelines/RUNTIMES.md: runtimes of kernels by the model, and 
 	@$(NEED) $(PIPELINE_NEEDS)
 	$(GO) run ./tools/pipelines runtimes tools/pipelines/RUNTIMES.md
 
-scaling: ## runtimes of larger inputs, predicted from small ones, and measured (llvm-19, clang-19)
+scaling: ## references, misses and runtimes of larger inputs, predicted from small ones, counted and measured (llvm-19, clang-19)
 	@$(NEED) $(PIPELINE_NEEDS)
 	$(GO) run ./tools/pipelines scaling
 

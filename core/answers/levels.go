@@ -42,16 +42,28 @@ func Levels(p hierarchy.Prediction) report.Table {
 				off = report.Ratio(l.SDCMMisses/l.Misses - 1)
 			}
 		}
-		low, high := report.None(), report.None()
+		low, high, misses := report.None(), report.None(), numberCell(l.Misses, exact)
 		if l.Bounded {
 			low, high = report.Real(l.Low), report.Real(l.High)
 		}
+		if l.Method == hierarchy.Extrapolated {
+			misses = Forecast(&l)
+		}
 		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), Ways(uint64(l.Cache.Ways)), report.Count(uint64(l.Cache.LineBytes)),
-			accesses, numberCell(l.Hits, exact), numberCell(l.Misses, exact), low, high, report.Quotient(l.Misses, l.Accesses),
+			accesses, numberCell(l.Hits, exact), misses, low, high, report.Quotient(l.Misses, l.Accesses),
 			cellIfKnown(p.PerKiloReference(l.Misses), p.References > 0), cellIfKnown(p.PerKiloInstruction(l.Misses), p.Instructions > 0),
 			report.TextOf(string(l.Method)), model, off)
 	}
 	return withoutEmpty(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
+}
+
+// Forecast returns the cell for the misses of a level in a predicted run: an estimate, unless both
+// limits of the misses are equal.
+func Forecast(l *hierarchy.Level) report.Value {
+	if l.Bounded && l.Low == l.High && l.Misses == math.Trunc(l.Misses) {
+		return report.Count(uint64(l.Misses))
+	}
+	return report.About(l.Misses)
 }
 
 // numberCell returns the cell for a number of accesses: a count if the number is exact and whole,

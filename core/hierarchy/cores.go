@@ -54,6 +54,7 @@ const maxCachedResults = 1024
 type coreMisses struct {
 	accesses, misses, sdcm, coherence float64
 	method                            Method // either Exact or SDCM
+	forecast                          *Forecast
 }
 
 // singleCore returns a cache's misses under the assumption that a single core made all accesses.
@@ -66,6 +67,14 @@ func (a *Asker) singleCore(c Cache) coreMisses {
 	}
 	if estimated(a.p) && !c.Full() {
 		n.method = SDCM
+	}
+	if a.Forecast != nil {
+		f := a.Forecast(c)
+		if n.forecast = &f; f.Counted {
+			n.misses, n.method = f.Misses, Exact
+		} else {
+			f.Low, f.High = min(f.Low, n.misses), max(f.High, n.misses)
+		}
 	}
 	return n
 }

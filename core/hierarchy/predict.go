@@ -18,7 +18,9 @@ const (
 	Independent Method = "independent" // lower level, predicted as an LRU cache that sees every access (MODELS §3)
 	SDCM        Method = "sdcm"        // set-associative level, predicted by the stack distance cache model (MODELS §5)
 	Windowed    Method = "windowed"    // for a part of the run, from the stack distances in the part's windows (package attribution)
-	Simulated   Method = "simulated"   // not a prediction: counted by simulating the caches (package simulate)
+	// counted from the loops of a run that was predicted from runs with smaller inputs (package scaling)
+	Extrapolated Method = "extrapolated"
+	Simulated    Method = "simulated" // not a prediction: counted by simulating the caches (package simulate)
 )
 
 // Level is the prediction for one cache, in line accesses.
@@ -126,11 +128,21 @@ type CoreLevel struct {
 // §4.1.2). Without per-thread stacks, all threads are assumed to run on one core. A core's misses
 // in a level are at most its misses in the level above.
 type Asker struct {
+	// Forecast predicts the misses of a cache if the profile itself is a prediction. It may be nil.
+	Forecast func(c Cache) Forecast
+
 	p            *profile.Profile
 	stacks       map[stackKey]stackCurve
 	sdcm         map[stackCache]float64 // number of misses that SDCM predicts
 	instructions uint64
 	pages        bool // whether the lines of the profile are pages
+}
+
+// Forecast is the number of misses of a cache in a predicted run.
+type Forecast struct {
+	Misses    float64
+	Counted   bool    // whether Misses is known; if not, the profile's stack distances predict the misses
+	Low, High float64 // limits of the misses
 }
 
 // NewAsker returns an Asker for p.
@@ -213,6 +225,12 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 		coherence += out.Cores[k].add(n, &level)
 	}
 	level.setMethod(i, &h, out.Levels)
+	if f := cores[0].forecast; single && f != nil {
+		level.Low, level.High, level.Bounded = f.Low, f.High, true
+		if f.Counted {
+			level.Method, level.Beside = Extrapolated, false
+		}
+	}
 	if estimated(a.p) {
 		level.markSampled()
 		if single {

@@ -16,6 +16,7 @@ type Value struct {
 	negative bool // whether the number in count is negative
 	changed  bool // whether the value is a relative difference, and not a difference between shares
 	list     bool // whether the text is a comma-separated list
+	about    bool // whether the number is an estimate even if it is whole
 
 	count uint64
 	real  float64
@@ -75,6 +76,9 @@ func Known(n uint64) Value {
 // Real returns a computed number as a value. Whole numbers are shown exactly. Other numbers are
 // shown as ≈ and the nearest whole number, and have three decimals in machine-readable form.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
+
+// About is like Real, for a number that is an estimate even if it is whole.
+func About(x float64) Value { return Value{kind: realKind, real: x, about: true} }
 
 // Ratio returns a share from 0 to 1 as a value. In human-readable form, the share is shown as a
 // percentage.
@@ -169,7 +173,7 @@ func (v Value) Human() string {
 	case countKind:
 		return groupDigits(strconv.FormatUint(v.count, 10))
 	case realKind:
-		if nearest := math.Round(v.real); nearest != v.real {
+		if nearest := math.Round(v.real); nearest != v.real || v.about {
 			return "≈" + groupDigits(strconv.FormatFloat(nearest, 'f', 0, 64))
 		}
 		return groupDigits(v.formatReal())

@@ -39,7 +39,7 @@ var withinCore = map[string][]string{
 	"hierarchy":   {"hierarchy", "profile", "trace"},
 	"attribution": {"attribution", "hierarchy", "profile", "trace"},
 	"simulate":    {"simulate", "hierarchy", "trace"},
-	"blocks":      {"blocks", "codec", "hierarchy", "profile", "trace"},
+	"blocks":      {"blocks", "codec", "hierarchy", "loops", "profile", "trace"},
 	"analysis":    {"analysis", "blocks", "codec", "loops", "stack", "profile", "trace"},
 	"papers":      {"papers", "analysis", "interleave", "loops", "trace"},
 	"answers":     {"answers", "papers", "parallel", "blocks", "pipeline", "loops", "attribution", "hierarchy", "profile", "report", "trace"},

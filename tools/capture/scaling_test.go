@@ -56,13 +56,83 @@ func TestScaling(t *testing.T) {
 	}
 }
 
+// TestScalingOfMisses checks the prediction of a larger power of two, at which columns conflict in
+// the cache. The number of references must be exact, except for the merge sort, whose branches
+// depend on the data: it must be within 1 %, or within 3 % if all merges are complete, unlike those
+// of the runs. Where the loops are affine, misses must be within 5 %, and within their interval.
+func TestScalingOfMisses(t *testing.T) {
+	clang := newestClang(t)
+	cache := hierarchy.Cache{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}
+	for _, k := range []struct {
+		name   string
+		small  []int64
+		large  []int64
+		affine bool
+		most   float64 // maximum relative error of the number of references
+	}{
+		{"matmul", []int64{32, 48, 64, 80, 96}, []int64{160, 256}, true, 0},
+		{"jacobi", []int64{32, 48, 64, 80, 96}, []int64{256}, true, 0},
+		{"lu", []int64{32, 48, 64, 80, 96}, []int64{128}, true, 0},
+		{"fft", []int64{8, 16, 32, 64}, []int64{128, 256}, false, 0},
+		{"sort", []int64{1000, 1500, 2000, 2500, 3000}, []int64{10_000}, false, 0.01},
+		{"sort", []int64{1000, 1500, 2000, 2500, 3000}, []int64{16_384}, false, 0.03},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			source, err := filepath.Abs(filepath.Join("testdata", "scaling", k.name+".c"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			traced := filepath.Join(t.TempDir(), "traced")
+			traceCompile(t, clang, "-O2", source, "-o", traced, "-lm")
+			at := func(n int64) *profile.Profile {
+				o := runProgram(t, nil, traced, strconv.FormatInt(n, 10))
+				return profileOfTrace(t, filepath.Join(o.dir, "out.sgt"), analysis.Sites|analysis.Sets|analysis.Blocks|analysis.Loops)
+			}
+			var inputs []scaling.Input
+			for _, n := range k.small {
+				inputs = append(inputs, scaling.Input{Name: k.name, Parameters: []int64{n}, Profile: at(n)})
+			}
+			m, err := scaling.FitProgram([]string{"n"}, inputs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range k.large {
+				got, err := m.Predict([]int64{n})
+				if err != nil {
+					t.Fatal(err)
+				}
+				real := at(n)
+				x, y := float64(got.Profile.Totals.AllReferences()), float64(real.Totals.AllReferences())
+				if off := math.Abs(x-y) / y; off > k.most {
+					t.Errorf("n = %d: %.0f references, want %.0f", n, x, y)
+				}
+				want, _, err := hierarchy.Predict(real, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				misses, f := want.Levels[0].Misses, got.Forecast(cache)
+				t.Logf("n = %d: %.0f misses, from %.0f to %.0f; want %.0f; counted: %t", n, f.Misses, f.Low, f.High, misses, f.Counted)
+				if f.Counted != k.affine || misses < f.Low || misses > f.High || k.affine && math.Abs(f.Misses-misses) > 0.05*misses {
+					t.Errorf("n = %d: forecast %+v, want %.0f misses (%s)", n, f, misses, got.NoLoops)
+				}
+			}
+		})
+	}
+}
+
 func sitesAndBlocks(t *testing.T, file string) *profile.Profile {
+	t.Helper()
+	return profileOfTrace(t, file, analysis.Sites|analysis.Blocks|analysis.Counters)
+}
+
+func profileOfTrace(t *testing.T, file string, analyses analysis.Analyses) *profile.Profile {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Sites | analysis.Blocks | analysis.Counters}, sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{}))
+	r, err := analysis.NewRunner(analysis.Spec{Analyses: analyses}, sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

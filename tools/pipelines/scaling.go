@@ -12,7 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
 	"github.com/stackglass/stackglass/core/costmodel"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/pipeline"
+	"github.com/stackglass/stackglass/core/profile"
 )
 
 // scaledKernels lists the kernels whose run times for larger inputs are predicted from runs with
@@ -26,11 +28,78 @@ var scaledKernels = []struct{ name, function, run string }{
 var (
 	scaledSmall = []int64{64, 96, 128, 160}
 	// The first size is also traced. With rows of 512 elements, the lines of a column map to the
-	// same sets and evict each other. The prediction does not model these evictions, because it
-	// does not know to which sets the lines map. With all other sizes, the number of lines per row
-	// is odd.
+	// same sets and evict each other. The predicted cycles do not include these evictions. With all
+	// other sizes, the number of lines per row is odd.
 	scaledLarge = []int64{200, 328, 512, 1000}
 )
+
+// countedPrograms lists the programs whose references and misses for larger inputs are predicted.
+var countedPrograms = []struct {
+	name         string
+	small, large []int64
+}{
+	{"matmul", []int64{32, 48, 64, 80, 96}, []int64{160, 256}},
+	{"jacobi", []int64{32, 48, 64, 80, 96}, []int64{256, 512}},
+	{"lu", []int64{32, 48, 64, 80, 96}, []int64{256}},
+	{"fft", []int64{8, 16, 32, 64}, []int64{128, 256}},
+	{"sort", []int64{1000, 1500, 2000, 2500, 3000}, []int64{10_000, 16_384}},
+}
+
+// compareCounted prints the references and the misses of larger inputs: predictions from small
+// inputs, and counts of real runs.
+func compareCounted(w io.Writer, dir string) error {
+	cache := hierarchy.Cache{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}
+	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}}
+	fmt.Fprintf(w, "References, and misses in a cache of 32 KiB with 8 ways: predicted from runs with smaller inputs, and counted.\n\n")
+	fmt.Fprintf(w, "%-8s %6s %12s %9s %12s %12s %12s %9s %12s  %s\n", "program", "n", "references", "error", "misses", "at least", "at most", "error", "in the run", "method")
+	for _, k := range countedPrograms {
+		source, traced := filepath.Join("tools/capture/testdata/scaling", k.name+".c"), filepath.Join(dir, k.name+".counted")
+		if err := compileTraced("-O2", source, "-o", traced, "-lm"); err != nil {
+			return err
+		}
+		at := func(n int64) (*profile.Profile, error) {
+			return profileOf(analysis.Sites|analysis.Sets|analysis.Blocks|analysis.Loops, traced, strconv.FormatInt(n, 10))
+		}
+		var inputs []scaling.Input
+		for _, n := range k.small {
+			of, err := at(n)
+			if err != nil {
+				return err
+			}
+			inputs = append(inputs, scaling.Input{Name: k.name, Parameters: []int64{n}, Profile: of})
+		}
+		program, err := scaling.FitProgram([]string{"n"}, inputs)
+		if err != nil {
+			return err
+		}
+		for _, n := range k.large {
+			predicted, err := program.Predict([]int64{n})
+			if err != nil {
+				return err
+			}
+			run, err := at(n)
+			if err != nil {
+				return err
+			}
+			asker := hierarchy.NewAsker(predicted.Profile)
+			asker.Forecast = predicted.Forecast
+			got, _, err := asker.Predict(h, nil)
+			if err != nil {
+				return err
+			}
+			want, _, err := hierarchy.Predict(run, h)
+			if err != nil {
+				return err
+			}
+			x, y := &got.Levels[0], &want.Levels[0]
+			references := predicted.Profile.Totals.AllReferences()
+			fmt.Fprintf(w, "%-8s %6d %12d %8.2f%% %12.0f %12.0f %12.0f %8.2f%% %12.0f  %s\n", k.name, n, references,
+				relative(float64(references), float64(run.Totals.AllReferences())), x.Misses, x.Low, x.High, relative(x.Misses, y.Misses), y.Misses, x.Method)
+		}
+	}
+	fmt.Fprintln(w)
+	return nil
+}
 
 // compareScaled prints run times for larger inputs: predictions from small inputs, and
 // measurements.
@@ -51,6 +120,9 @@ func compareScaled(w io.Writer, machine string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := compareCounted(w, dir); err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "Cycles for larger inputs on %s: predicted from runs at n = %d, and measured. The numbers in\n"+
 		"parentheses are predicted by the same model from a run at the larger n, so their difference from the first numbers is\n"+
 		"the error of the scaling alone.\n\n", machine, scaledSmall)

@@ -39,6 +39,9 @@ type Program struct {
 	entered []Law // by function: the law of its entries
 	sites   []site
 	bytes   [trace.NumKinds]Law
+	nests   *nests // nil: noNests is the reason
+	noNests string
+	cold    Law // the number of distinct lines, which is the total of all sites' first accesses
 }
 
 // site is a source location that accesses memory.
@@ -80,6 +83,7 @@ func FitProgram(names []string, inputs []Input) (*Program, error) {
 	}
 	p.fitEdges()
 	p.fitSites()
+	p.nests, p.noNests = p.fitNests()
 	return p, nil
 }
 
@@ -145,7 +149,7 @@ func (p *Program) fitEdges() {
 		p.ways = append(p.ways, append(ways, p.lawOf(func(i int) uint64 { return p.runs[i].Edges.Left[b] })))
 		p.resumed = append(p.resumed, p.lawOf(func(i int) uint64 { return p.runs[i].Edges.Resumed[b] }))
 		p.unmade = append(p.unmade, p.lawOf(func(i int) uint64 { return p.runs[i].Edges.Unmade[b] }))
-		if l := &p.Counts[b]; l.Kind == Polynomial && l.Checked == 0 {
+		if l := &p.Counts[b]; l.Kind == Exact && l.Checked == 0 {
 			p.sumEdgeLaws(b)
 		}
 	}
@@ -160,7 +164,7 @@ func (p *Program) sumEdgeLaws(b int) {
 	sum := Law{Checked: len(p.runs)}
 	for i := range p.ways[b] {
 		w := &p.ways[b][i]
-		if w.Kind != Polynomial || w.Checked == 0 {
+		if w.Kind != Exact || w.Checked == 0 {
 			return
 		}
 		sum.Checked = min(sum.Checked, w.Checked)
@@ -241,6 +245,10 @@ func (p *Program) fitSites() {
 	for kind := range p.bytes {
 		p.bytes[kind] = p.lawOf(func(i int) uint64 { return p.inputs[i].Profile.Totals.Bytes[kind] })
 	}
+	p.cold = p.lawOf(func(i int) uint64 {
+		in := p.inputs[i].Profile
+		return in.LocalityAt(in.Sites.LineBytes).Lines()
+	})
 }
 
 // binDistances contains the exact stack distances of all references in a run, by kind of access and
@@ -330,6 +338,7 @@ type Block struct {
 	Law        Law
 	Basis      Basis
 	Executions uint64
+	Low, High  float64 // interval of Executions; see [Law.Interval]
 }
 
 // Predicted is the prediction for a run with a new input.
@@ -344,6 +353,10 @@ type Predicted struct {
 	// profile contains sites, blocks, and the stack distances for one line size. The profile
 	// contains no data structures, no windows, and no counts of set-associative caches.
 	Profile *profile.Profile
+	// Loops contains the loops of the run, from which misses can be counted exactly. If Loops is nil,
+	// NoLoops is the reason.
+	Loops   *Extrapolated
+	NoLoops string
 }
 
 // Predict predicts the run with the given parameters, and uses [Scaled] reuse profiles. The error
@@ -362,6 +375,7 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 		return nil, err
 	}
 	out.Profile.Blocks = out.Run.Append(nil)
+	out.Loops, out.NoLoops = p.extrapolate(at, out.Profile.Totals.AllReferences())
 	p.addProgramCaveats(out)
 	return out, nil
 }
@@ -372,22 +386,24 @@ func (p *Program) wholeCount(l *Law, at []int64, subject func() string) (uint64,
 	bad := func(got, want string) (uint64, error) {
 		return 0, &InputError{subject() + " " + got + " times, according to the formula " + l.String(p.Names), want}
 	}
-	if l.Kind == Polynomial {
-		v := l.exactValue(at)
-		n := new(big.Int).Div(new(big.Int).Add(new(big.Int).Mul(v.Num(), big.NewInt(2)), v.Denom()), new(big.Int).Mul(v.Denom(), big.NewInt(2)))
-		switch {
-		case n.Sign() < 0:
-			return bad(n.String(), "0 or more; add a run with parameters closer to these, or predict for other parameters")
-		case !n.IsUint64():
-			return bad(n.String(), "fewer than 2^64; predict for smaller parameters")
+	l = l.at(at)
+	v, ok := new(big.Rat), false
+	if l.Kind == Exact {
+		v, ok = l.exactValue(at)
+	}
+	if !ok {
+		if v = new(big.Rat).SetFloat64(l.At(at)); v == nil {
+			return bad("too many", "fewer than 2^64; predict for smaller parameters")
 		}
-		return n.Uint64(), nil
 	}
-	v := math.Round(max(0, l.At(at)))
-	if !(v < 1<<64) {
-		return bad(strconv.FormatFloat(v, 'g', 4, 64), "fewer than 2^64; predict for smaller parameters")
+	n := new(big.Int).Div(new(big.Int).Add(new(big.Int).Mul(v.Num(), big.NewInt(2)), v.Denom()), new(big.Int).Mul(v.Denom(), big.NewInt(2)))
+	switch {
+	case n.Sign() < 0:
+		return bad(n.String(), "0 or more; add a run with parameters closer to these, or predict for other parameters")
+	case !n.IsUint64():
+		return bad(n.String(), "fewer than 2^64; predict for smaller parameters")
 	}
-	return uint64(v), nil
+	return n.Uint64(), nil
 }
 
 func (p *Program) blockName(b int) string {
@@ -495,6 +511,11 @@ func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	default:
 		of.Executions = sum
 	}
+	of.Low, of.High = of.Law.Interval(at)
+	if of.Basis == Once {
+		of.Low = 0
+	}
+	of.Low, of.High = min(of.Low, float64(of.Executions)), max(of.High, float64(of.Executions))
 	e.Visits[b] = of.Executions
 	copy(e.Taken[b], list[:len(t.Blocks[b].Successors)])
 	e.Left[b] = list[len(list)-1]
@@ -512,7 +533,7 @@ func (p *Program) basis(b int, c *Count) Basis {
 	switch {
 	case ran == 1:
 		return Once
-	case l.Kind != Polynomial:
+	case l.Kind != Exact:
 		return Fitted
 	case !c.IsWhole:
 		return Remainder
@@ -616,9 +637,14 @@ func (p *Program) addProgramCaveats(out *Predicted) {
 	if len(last.Totals.Threads) > 1 {
 		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. The prediction treats the references of all threads as if a single thread made them.")
 	}
-	if slices.ContainsFunc(p.inputs, func(in Input) bool { return in.Profile.LocalityAt(in.Profile.Sites.LineBytes).Sets != nil }) {
-		say("The prediction does not determine to which sets lines map, so the stack distance cache model estimates the misses of set-associative caches.")
+}
+
+// MissCaveat describes how misses are predicted, as a sentence.
+func (p *Predicted) MissCaveat() string {
+	if p.Loops == nil {
+		return "Misses are estimated from stack distances, without knowing to which sets lines map, because " + p.NoLoops + ". The interval holds for every mapping."
 	}
+	return "Misses are counted from the loops of " + strconv.Itoa(p.Loops.Runs) + " runs. The interval covers " + strconv.Itoa(placements) + " placements of the heap blocks and of the stack, because their addresses do not follow from the input."
 }
 
 func runsMore(n int) string {
@@ -645,7 +671,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n := s.like.References(); s.accesses.Kind != Polynomial && s.references.Kind == Polynomial && n > 0 {
+		if n := s.like.References(); s.accesses.Kind != Exact && s.references.Kind == Exact && n > 0 {
 			// The allocator's placement of arrays determines whether references cross lines. A law
 			// for the share of such references would describe the allocator, so the share in the
 			// largest run is used.
@@ -674,6 +700,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		lines += d.cold
 		list = append(list, d)
 	}
+	lines = p.divideCold(list, lines, at)
 	l := profile.Locality{LineBytes: out.Sites.LineBytes}
 	kinds := map[trace.Kind]*profile.KindLocality{}
 	for i := range list {
@@ -696,6 +723,37 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	}
 	out.Locality = []profile.Locality{l}
 	return out, nil
+}
+
+// divideCold makes the sites' first accesses add up to the number of lines, if this number follows an
+// exact law, or if the first accesses of a site do not. The placement of an array within its first
+// line determines which of several sites makes the first accesses, so the numbers of the sites may
+// follow no law. The sites then receive the shares of the largest run. The function returns the
+// total.
+func (p *Program) divideCold(list []predictedSite, sum uint64, at []int64) uint64 {
+	uncertain := slices.ContainsFunc(list, func(d predictedSite) bool {
+		return d.site.reuse == nil || !d.site.reuse.cold.isCertain(at)
+	})
+	want := uint64(math.Round(p.cold.count(at).Executions))
+	if !uncertain && !p.cold.isCertain(at) || want == sum {
+		return sum
+	}
+	last := p.inputs[len(p.inputs)-1].Profile
+	all := float64(last.LocalityAt(last.Sites.LineBytes).Lines())
+	sum = 0
+	for i := range list {
+		d := &list[i]
+		d.cold = min(d.accesses, uint64(float64(d.site.like.Reuse.Cold)/all*float64(want)))
+		sum += d.cold
+	}
+	for i := range list {
+		more := min(want-min(sum, want), list[i].accesses-list[i].cold)
+		if list[i].site.like.Reuse.Cold > 0 {
+			list[i].cold += more
+			sum += more
+		}
+	}
+	return sum
 }
 
 // Same returns nil if the input is a run of the same build as the fitted runs. Otherwise, Same

@@ -134,8 +134,8 @@ func (f *fitter) classes(of []*memory.Profile, gap float64) (list []distanceClas
 			}
 			counts[i] = uint64(math.Round(sum))
 		}
-		law := f.countLaw(counts)
-		if law.Kind != Polynomial || law.Checked == 0 {
+		law, ok := f.exactCount(counts)
+		if !ok || law.Checked == 0 {
 			return nil, false
 		}
 		list = append(list, distanceClass{law, f.quantiles(spans)})

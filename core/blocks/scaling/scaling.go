@@ -17,12 +17,17 @@
 //     of monomials. A description must be shorter than the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
 //     [Law.Checked] is the number of these additional runs. If a polynomial has as many terms as
-//     there are runs, it cannot be checked, and the result contains a caveat.
+//     there are runs, it cannot be checked. The law is then not decided: the result contains a
+//     caveat, and an interval that also contains the values of approximate laws.
+//  4. If no checked polynomial fits, sums are tried whose terms also contain a [Function], for example
+//     n log2 n. An additional run must check these sums. If all sizes are powers of two, logarithms
+//     are integers. Otherwise, logarithms are rounded up, as in a merge sort, or down, as in a heap.
 //
-// If there is no such polynomial, the counts are assumed to depend on the input data. A
-// least-squares fit then yields a power law. If there are more than two runs and the fit is better,
-// the law is a + b log n or a n + b n log n. [Law.Kind] is the form of the law, and [Law.Off] is
-// the relative error of the fit.
+// If there is no such sum, the counts are assumed to depend on the input data. Approximate laws are
+// then fitted by least squares: a power law, sums of one or two terms, and multiples of the exact
+// laws of other blocks. Each law is fitted to all runs except one, in turn, and the law that predicts
+// these runs best is chosen. [Law.Kind] is the form of the law, and [Law.Interval] returns the limits
+// of its value.
 //
 // # Reuse
 //
@@ -46,20 +51,31 @@
 // distances are known. Within a bin, a site's distances are assumed to have the same distribution
 // as the exact distances of all references of the same kind.
 //
+// # Loops
+//
+// If the loop-compressed traces of the runs have the same structure, they are extrapolated: trip
+// counts, strides, sizes, and offsets in heap blocks are polynomials in the parameters, and a run must
+// check each of them. Package misses then counts the misses of the larger run exactly, including
+// conflicts in sets. The number of references must equal the number that the laws of the sites
+// predict. The addresses of heap blocks and of the stack do not follow from the parameters. The likely
+// placement continues the pattern of the runs, and assumes that glibc maps blocks of at least 128 KiB
+// separately. [Predicted.Forecast] counts the misses for 16 placements, and returns the smallest and
+// the largest number as an interval.
+//
 // # Limits
 //
-// The mapping of lines to sets is not predicted. Arrays with power-of-two sizes that map to the
-// same sets miss more often than the stack distance cache model predicts. If an allocator aligns
-// arrays differently from run to run, references cross line boundaries in only some runs, so the
-// numbers of line accesses follow no law. If a parameter has the same value in all runs, runs with
-// other values of this parameter cannot be predicted. If no run executed a block, its predicted
-// count is 0.
+// If the loops cannot be extrapolated ([Predicted.NoLoops] is the reason), the mapping of lines to
+// sets is not known. Arrays with power-of-two sizes that map to the same sets then miss more often than
+// the stack distance cache model predicts, and the interval contains the misses for every mapping. If
+// an allocator aligns arrays differently from run to run, references cross line boundaries in only
+// some runs, so the numbers of line accesses follow no law. If a parameter has the same value in all
+// runs, runs with other values of this parameter cannot be predicted. If no run executed a block, its
+// predicted count is 0. Cycles are predicted without conflicts in sets.
 package scaling
 
 import (
 	"cmp"
 	"math"
-	"math/big"
 	"slices"
 	"strconv"
 
@@ -100,18 +116,16 @@ func Fit(names []string, runs []Run) (*Model, error) {
 	slices.SortStableFunc(m.runs, func(a, b Run) int {
 		return cmp.Or(cmp.Compare(size(a), size(b)), slices.Compare(a.Parameters, b.Parameters))
 	})
-	for j := range names {
-		for i := range runs {
-			if runs[i].Parameters[j] != runs[0].Parameters[j] {
-				m.varied = append(m.varied, j)
-				break
-			}
-		}
-	}
+	m.varied = variedIn(m.runs)
 	f := newFitter(m)
 	m.fitter = f
 	blocks := len(runs[0].Counts)
 	m.Counts = make([]Law, blocks)
+	for b := range blocks {
+		if l, ok := f.exactCount(m.values(func(r *Run) uint64 { return r.Counts[b] })); ok {
+			f.addKnown(&l)
+		}
+	}
 	for b := range blocks {
 		m.Counts[b] = f.countLaw(m.values(func(r *Run) uint64 { return r.Counts[b] }))
 	}
@@ -239,15 +253,11 @@ func (m *Model) checkAt(at []int64) error {
 }
 
 func (l *Law) count(at []int64) (c Count) {
-	if l.Kind == Polynomial {
-		exact := l.exactValue(at)
-		c.Executions, _ = exact.Float64()
-		if exact.IsInt() && exact.Num().IsUint64() {
-			c.Whole, c.IsWhole = exact.Num().Uint64(), true
-		}
-	} else {
-		c.Executions = l.At(at)
+	l = l.at(at)
+	if exact, ok := l.exactValue(at); l.Kind == Exact && ok && exact.IsInt() && exact.Num().IsUint64() {
+		c.Whole, c.IsWhole = exact.Num().Uint64(), true
 	}
+	c.Executions = l.At(at)
 	c.Executions = min(max(0, c.Executions), maxExecutions)
 	return c
 }
@@ -262,7 +272,7 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		all += c.Executions
 		l := &m.Counts[b]
 		switch {
-		case l.Kind != Polynomial:
+		case l.Kind != Exact:
 			guessed += c.Executions
 			off = max(off, l.Off)
 		case !c.IsWhole:
@@ -315,25 +325,4 @@ const extrapolationRatio = 16
 
 func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'g', 3, 64) + " %"
-}
-
-// exactValue evaluates a polynomial.
-func (l *Law) exactValue(at []int64) *big.Rat {
-	sum := new(big.Rat)
-	for i := range l.Terms {
-		t := &l.Terms[i]
-		sum.Add(sum, new(big.Rat).Mul(t.Factor, new(big.Rat).SetInt(t.monomial(at))))
-	}
-	return sum
-}
-
-// monomial returns the product of the parameters raised to the term's powers.
-func (t *Term) monomial(at []int64) *big.Int {
-	n := big.NewInt(1)
-	for j, power := range t.Powers {
-		for range power {
-			n.Mul(n, big.NewInt(at[j]))
-		}
-	}
-	return n
 }

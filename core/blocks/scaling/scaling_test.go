@@ -306,7 +306,7 @@ func TestPolynomials(t *testing.T) {
 				continue
 			}
 			seen = append(seen, powers)
-			truth.Terms = append(truth.Terms, Term{big.NewRat(int64(rapid.IntRange(1, 9).Draw(t, "factor")), 1), powers})
+			truth.Terms = append(truth.Terms, Term{Factor: big.NewRat(int64(rapid.IntRange(1, 9).Draw(t, "factor")), 1), Powers: powers})
 		}
 		names := []string{"n", "m"}[:parameters]
 		var runs []Run

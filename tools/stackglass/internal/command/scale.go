@@ -42,7 +42,7 @@ type scaleOptions struct {
 
 // scaleTables lists the values of --by, in the order in which the tables are printed. CSV output
 // contains only the first table.
-var scaleTables = []string{"law", "opcode", "reuse", "level", "function", "check"}
+var scaleTables = []string{"law", "total", "opcode", "reuse", "level", "function", "check"}
 
 // scale returns the verb that predicts a run with a larger input from runs with smaller inputs.
 func (a *app) scale() *cobra.Command {
@@ -140,7 +140,7 @@ func (a *app) runScale(r *readOptions, o *scaleOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.analyses = (analysis.Sites | analysis.Sets | analysis.Blocks).String()
+	r.analyses = (analysis.Sites | analysis.Sets | analysis.Blocks | analysis.Loops).String()
 	inputs, warnings, err := a.scaleInputs(r, o, args)
 	if err != nil {
 		return err
@@ -155,15 +155,23 @@ func (a *app) runScale(r *readOptions, o *scaleOptions, args []string) error {
 	d := &report.Document{Schema: "stackglass.scale", Version: 1, Warnings: warnings}
 	d.Input = append(d.Input, report.Fact{Key: "runs", Label: "runs", Value: report.ListOf(strings.Join(args, " "))},
 		report.Fact{Key: "at", Label: "predicted at", Value: report.TextOf(o.at)})
-	predicted, err := o.answersOf(o.predicted.Profile, processor, costmodel.OpenPredicted)
+	predicted, err := o.answersOf(o.predicted.Profile, processor, costmodel.OpenPredicted, o.predicted.Forecast)
 	if err != nil {
 		return err
 	}
 	if total := predicted.work.Work.Program(predicted.work.Solution); !total.Whole {
 		d.Warnings = append(d.Warnings, "sums of 2^64 or more are rounded; predict for smaller parameters to get exact sums")
 	}
-	d.Input = append(d.Input, predicted.work.Total()...)
-	for _, doubt := range o.predicted.Doubts {
+	totals := o.totalsOf(predicted)
+	for i, f := range predicted.work.Total() {
+		f.Value = totals[i].value
+		d.Input = append(d.Input, f)
+	}
+	doubts := o.predicted.Doubts
+	if len(o.h.Levels) > 0 {
+		doubts = append(doubts, o.predicted.MissCaveat())
+	}
+	for _, doubt := range doubts {
 		d.Warnings = append(d.Warnings, strings.TrimSuffix(doubt, "."))
 	}
 	var real *runAnswers
@@ -176,7 +184,7 @@ func (a *app) runScale(r *readOptions, o *scaleOptions, args []string) error {
 			return asUsage(err)
 		}
 		d.Warnings = append(d.Warnings, l.warnings...)
-		if real, err = o.answersOf(l.Profile, processor, costmodel.New); err != nil {
+		if real, err = o.answersOf(l.Profile, processor, costmodel.New, nil); err != nil {
 			return err
 		}
 	}
@@ -260,7 +268,7 @@ type runAnswers struct {
 // program.
 type modelsOpener = func(p *profile.Profile, name string, module []byte) (*costmodel.Models, error)
 
-func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Processor, open modelsOpener) (*runAnswers, error) {
+func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Processor, open modelsOpener, forecast func(hierarchy.Cache) hierarchy.Forecast) (*runAnswers, error) {
 	t := &runAnswers{p: p}
 	run, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
@@ -285,9 +293,13 @@ func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Process
 	}
 	t.models.Use(processor)
 	if len(o.h.Levels) > 0 {
-		if t.levels, t.doubts, err = hierarchy.Predict(p, o.h); err != nil {
+		asker := hierarchy.NewAsker(p)
+		asker.Forecast = forecast
+		levels, doubts, err := asker.Predict(o.h, nil)
+		if err != nil {
 			return nil, asUsage(err)
 		}
+		t.levels, t.doubts = levels.Prediction, doubts
 	}
 	return t, nil
 }
@@ -321,6 +333,8 @@ func (o *scaleOptions) tablesFor(name string, predicted, real *runAnswers, reply
 	switch name {
 	case "law":
 		return []report.Table{o.formulaTable(predicted, real)}
+	case "total":
+		return []report.Table{o.totalTable(predicted, reply)}
 	case "opcode":
 		return []report.Table{o.opcodeTable(predicted, real)}
 	case "reuse":
@@ -361,6 +375,10 @@ func (o *scaleOptions) limitRows(t report.Table) report.Table {
 func (o *scaleOptions) formulaTable(predicted, real *runAnswers) report.Table {
 	t := report.Table{Key: "laws", Title: "Executions of blocks, as formulas", Columns: report.Columns(
 		"function", "block", "file", "line", "law", "basis", "executions")}
+	uncertain := slices.ContainsFunc(o.predicted.Of, func(of scaling.Block) bool { return of.Low < of.High })
+	if uncertain {
+		t.Columns = append(t.Columns, report.Columns("low=at least", "high=at most")...)
+	}
 	if real != nil {
 		t.Columns = append(t.Columns, report.Columns("run=in the run", "off=off by")...)
 	}
@@ -387,7 +405,10 @@ func (o *scaleOptions) formulaTable(predicted, real *runAnswers) report.Table {
 			function = program.Readable(p.Functions[k.Function].Name)
 		}
 		row := []report.Value{report.TextOf(function), report.TextOf(label), report.TextOf(k.File), report.Known(uint64(k.FirstLine)),
-			report.TextOf(of.Law.String(o.names)), report.TextOf(of.Basis.String()), report.Count(of.Executions)}
+			report.TextOf(of.Law.String(o.names)), report.TextOf(of.Basis.String()), estimate(report.Count(of.Executions), of.Low, of.High)}
+		if uncertain {
+			row = append(row, report.Real(of.Low), report.Real(of.High))
+		}
 		if real != nil {
 			run := report.Count(real.work.Solution.Exact[b])
 			row = append(row, run, report.Change(run, report.Count(of.Executions)))
@@ -395,6 +416,67 @@ func (o *scaleOptions) formulaTable(predicted, real *runAnswers) report.Table {
 		t.Add(append(row, report.Real(instructions[b]), report.Quotient(instructions[b], all))...)
 	}
 	return o.limitRows(t)
+}
+
+// estimate returns a predicted number, which is marked as an estimate unless the limits of its
+// interval are equal.
+func estimate(v report.Value, low, high float64) report.Value {
+	if x, known := v.Number(); known && low < high {
+		return report.About(x)
+	}
+	return v
+}
+
+// total is a predicted total, with its interval.
+type total struct {
+	name      string
+	value     report.Value
+	low, high float64
+}
+
+// totalsOf returns the predicted instructions, operations and bytes. The limits of the blocks add up
+// to the limits of a total, so the interval is wide enough if the errors of all blocks have the same
+// direction.
+func (o *scaleOptions) totalsOf(predicted *runAnswers) []total {
+	kinds := [][]profile.Counter{{profile.Instructions}, {profile.Flops}, {profile.IntegerOps}, {profile.BytesLoaded, profile.BytesStored, profile.RangeBytesRead, profile.RangeBytesWritten}}
+	var list []total
+	for i, f := range predicted.work.Total() {
+		t := total{name: f.Label, value: f.Value}
+		x, _ := f.Value.Number()
+		for b := range o.predicted.Of {
+			of, once := &o.predicted.Of[b], predicted.work.Work.Once(b)
+			for _, c := range kinds[i] {
+				t.low += float64(once[c]) * (of.Low - float64(of.Executions))
+				t.high += float64(once[c]) * (of.High - float64(of.Executions))
+			}
+		}
+		t.low, t.high = max(0, x+t.low), x+t.high
+		t.value = estimate(f.Value, t.low, t.high)
+		list = append(list, t)
+	}
+	return list
+}
+
+// totalTable returns a table of the predicted totals, with their intervals. The intervals of cycles
+// and milliseconds are as wide as the interval of the instructions.
+func (o *scaleOptions) totalTable(predicted *runAnswers, reply *answers.Reply) report.Table {
+	t := report.Table{Key: "totals", Title: "Totals; the intervals contain the error of the scaling, but not the error of the processor model", Columns: report.Columns(
+		"figure", "predicted", "low=at least", "high=at most")}
+	totals := o.totalsOf(predicted)
+	for _, f := range totals {
+		t.Add(report.TextOf(f.name), f.value, report.Real(f.low), report.Real(f.high))
+	}
+	for i := range predicted.levels.Levels {
+		l := &predicted.levels.Levels[i]
+		t.Add(report.TextOf(l.Cache.Name+" misses"), answers.Forecast(l), report.Real(l.Low), report.Real(l.High))
+	}
+	instructions, _ := totals[0].value.Number()
+	for _, row := range reply.Table("program").Rows {
+		if x, known := row[1].Number(); known && (row[0].Plain() == "cycles" || row[0].Plain() == "milliseconds") && instructions > 0 {
+			t.Add(row[0], row[1], report.Real(x*totals[0].low/instructions), report.Real(x*totals[0].high/instructions))
+		}
+	}
+	return t
 }
 
 // opcodeTable returns a table with a row for each opcode.
@@ -473,8 +555,8 @@ func (o *scaleOptions) checkTableOf(predicted, real *runAnswers, reply *answers.
 		t.Add(report.TextOf(name), predicted, run, report.Difference(run, predicted), report.Change(run, predicted))
 	}
 	totals := real.work.Total()
-	for i, f := range predicted.work.Total() {
-		add(f.Label, f.Value, totals[i].Value)
+	for i, f := range o.totalsOf(predicted) {
+		add(f.name, f.value, totals[i].Value)
 	}
 	wrong := uint64(0)
 	for b := range o.predicted.Of {
@@ -487,8 +569,8 @@ func (o *scaleOptions) checkTableOf(predicted, real *runAnswers, reply *answers.
 	add("lines", report.Count(predicted.p.Locality[0].Lines()), report.Count(real.p.Locality[0].Lines()))
 	for i := range predicted.levels.Levels {
 		x, y := &predicted.levels.Levels[i], &real.levels.Levels[i]
-		add(x.Cache.Name+" misses", report.Real(x.Misses), report.Real(y.Misses))
-		if y.Beside && !x.Beside { // compare two results of SDCM, so that the difference is only due to scaling
+		add(x.Cache.Name+" misses", answers.Forecast(x), report.Real(y.Misses))
+		if y.Beside && x.Method.IsSDCM() { // compare two results of SDCM, so that the difference is only due to scaling
 			add(x.Cache.Name+" misses, both estimated by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
 		}
 	}
