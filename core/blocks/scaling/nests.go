@@ -612,9 +612,9 @@ func (p *Program) extrapolate(at []int64, references uint64) (*Extrapolated, str
 }
 
 // count returns the number of misses in a cache for the most likely placement of the program's data,
-// and the smallest and the largest number for all tried placements. ok is false if the count would
-// take too long.
-func (x *Extrapolated) count(c misses.Cache) (count, low, high uint64, ok bool) {
+// and the smallest and the largest number for all tried placements. It also returns the number of
+// placements for which misses were counted before the time was up.
+func (x *Extrapolated) count(c misses.Cache) (count, low, high uint64, placed int) {
 	pauses := 0
 	for i, tree := range x.trees {
 		n, _, err := misses.Total(tree, c, func(uint64, uint64) bool {
@@ -623,31 +623,32 @@ func (x *Extrapolated) count(c misses.Cache) (count, low, high uint64, ok bool) 
 		})
 		switch {
 		case err != nil:
-			return count, low, high, i > 0
+			return count, low, high, i
 		case i == 0:
 			count, low, high = n, n, n
 		}
 		low, high = min(low, n), max(high, n)
 	}
-	return count, low, high, true
+	return count, low, high, len(x.trees)
 }
 
 // distanceError is the factor by which extrapolated stack distances may be wrong.
 const distanceError = 1.125
 
-// Forecast predicts the misses of a cache. The misses are counted if the loops are known. Otherwise,
-// the interval of a set-associative cache holds for every mapping of the lines to sets: the first
-// access to a line always misses, and an access with a stack distance less than the number of ways
-// never does.
+// Forecast predicts the misses of a cache. The misses are counted if the loops are known. If there is
+// not enough time to count them for all placements, the interval of a set-associative cache holds for
+// every mapping of the lines to sets: the first access to a line always misses, and an access with a
+// stack distance less than the number of ways never does.
 func (p *Predicted) Forecast(c hierarchy.Cache) (f hierarchy.Forecast) {
 	lines := c.Lines()
 	if lines == 0 {
 		return f
 	}
 	if p.Loops != nil && !c.Hashed && c.Sets() > 0 {
-		n, low, high, ok := p.Loops.count(misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Sets(), Ways: lines / c.Sets()})
-		if ok {
-			return hierarchy.Forecast{Misses: float64(n), Counted: true, Low: float64(low), High: float64(high)}
+		n, low, high, placed := p.Loops.count(misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Sets(), Ways: lines / c.Sets()})
+		f = hierarchy.Forecast{Misses: float64(n), Counted: placed > 0, Low: float64(low), High: float64(high)}
+		if placed == placements {
+			return f
 		}
 	}
 	l := p.Profile.LocalityAt(c.LineBytes)
@@ -661,6 +662,9 @@ func (p *Predicted) Forecast(c hierarchy.Cache) (f hierarchy.Forecast) {
 	}
 	low, high := p.scope()
 	f.Low, f.High = f.Low*low, f.High*high
+	if f.Counted {
+		f.Low, f.High = min(f.Low, f.Misses), max(f.High, f.Misses)
+	}
 	return f
 }
 
