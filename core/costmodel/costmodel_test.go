@@ -128,9 +128,8 @@ func TestLoadsUseCacheLatencies(t *testing.T) {
 	}
 }
 
-// TestPageWalksAreNoted checks that a note states the number of page walks if their time is long, and
-// that the predicted time is not shorter with more page walks. If the profile does not count pages, a
-// note says so.
+// TestPageWalksAreNoted checks that the predicted time includes page walks, and that a note states their
+// number if their time is long. If the profile does not count pages, a note says so.
 func TestPageWalksAreNoted(t *testing.T) {
 	p, err := profile.Decode(profileOf(t, "matmul-naive"))
 	if err != nil {
@@ -150,7 +149,7 @@ func TestPageWalksAreNoted(t *testing.T) {
 	}{
 		{nil, "The page walks of this run are unknown: its profile does not contain stack distances of pages."},
 		{pages(4), ""},
-		{pages(n), "The time includes about 66,560 page walks of 40 cycles each."},
+		{pages(n), "The time includes about 66,554 page walks of 40 cycles each, but not about 6 page walks for lines that a prefetcher fetches."},
 		{pages(n), "Pages of 2 MiB avoid 99.8 % of the page walks."},
 	} {
 		p.Pages = c.pages
@@ -163,10 +162,14 @@ func TestPageWalksAreNoted(t *testing.T) {
 		if !strings.Contains(notes, c.want) || strings.Contains(notes, "page walks") != (c.want != "") {
 			t.Errorf("notes = %s, want %q", notes, c.want)
 		}
-		if got, _ := cellIn(t, r, "program", "name", "cycles", "value").Number(); got < cycles || got == 0 {
-			t.Errorf("%v cycles, want at least %v as with fewer page walks", got, cycles)
-		} else {
+		got, _ := cellIn(t, r, "program", "name", "cycles", "value").Number()
+		switch walks := 66_554 * costmodel.WalkCycles; {
+		case cycles == 0:
 			cycles = got
+		case strings.HasPrefix(c.want, "The time") && (got < walks*0.95 || got > walks+cycles):
+			t.Errorf("%v cycles, want about the %v cycles of page walks, which no other misses overlap", got, walks)
+		case c.want == "" && got != cycles:
+			t.Errorf("%v cycles with few page walks, want %v as without", got, cycles)
 		}
 	}
 }

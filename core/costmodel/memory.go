@@ -86,7 +86,9 @@ func (r *siteCosts) setCostFunctions(run *pipeline.Run, measured []uint64) {
 type machine struct {
 	h                                hierarchy.Hierarchy
 	read, written, scattered, stored []float64
-	walkWait                         float64 // mean cycles that a first-level miss waits for a page walk, if no prefetcher fetches its line
+	// mean cycles of waiting for a page walk: of a first-level miss that no prefetcher fetches, and of
+	// every reference
+	missWalk, anyWalk float64
 }
 
 // machineFor converts the hierarchy of a question to a machine.
@@ -167,7 +169,7 @@ func (m *Models) updateCosts(of machine, key string) {
 	}
 	prefetched := m.prefetchedShares(of.h)
 	m.memory.walks = m.pageWalks(of.h, levels[0].Sites, prefetched[0])
-	of.walkWait = WalkCycles * m.memory.walks.perMiss
+	of.missWalk, of.anyWalk = WalkCycles*m.memory.walks.perMiss, WalkCycles*m.memory.walks.perReference
 	m.memory.sites = map[uint32]*siteCost{}
 	for i := range m.profile.Sites.Code {
 		s := &m.profile.Sites.Code[i]
@@ -207,7 +209,8 @@ func (of *machine) costOfSite(s *profile.Site, misses, prefetched []float64, lin
 	if !known {
 		return nil, "the hierarchy does not state all latencies"
 	}
-	out := &siteCost{references: references, latency: latency + fetched/references*of.walkWait, crossing: crossingShare(s, lineBytes)}
+	walk := of.anyWalk + fetched/references*of.missWalk
+	out := &siteCost{references: references, latency: latency + walk, crossing: crossingShare(s, lineBytes)}
 	out.delay = max(0, out.latency-of.h.Levels[0].LatencyCycles)
 	out.near = nearShares(s)
 	inSequence, scattered := of.read, of.scattered
@@ -216,7 +219,7 @@ func (of *machine) costOfSite(s *profile.Site, misses, prefetched []float64, lin
 		inSequence, scattered = of.written, of.stored
 	}
 	if !stores { // stores do not wait: they leave the instruction window before their lines arrive
-		out.misses.Waits = fetched / references * of.walkWait
+		out.misses.Waits = walk
 	}
 	for k := range misses {
 		from := misses[k] // number of lines that are fetched from the next level
@@ -259,18 +262,18 @@ func (m *Models) prefetchedShares(h hierarchy.Hierarchy) [][]float64 {
 	return shares
 }
 
-// pageWalks contains the page walks of a run, which the TLBs' misses cause.
+// pageWalks contains the predicted page walks of a run, which the misses of TLBs cause.
 type pageWalks struct {
-	total   float64 // 0 if the hierarchy has no TLBs, or if their number is unknown
-	perMiss float64 // mean number for each first-level miss that is fetched on demand
-	unknown string  // reason, or ""
+	waited  float64 // number of page walks for which loads and stores wait
+	hidden  float64 // number of page walks for prefetched lines, for which nothing waits
+	unknown string  // why the page walks are unknown, or ""
+	// mean number of waits for each first-level miss that is fetched on demand, and for each reference
+	perMiss, perReference float64
 }
 
 // pageWalks predicts the page walks of the run in a hierarchy. The parameters contain, for each site,
-// the first-level misses, and the share of them that a prefetcher fetches. Stack distances of pages are not known by site. A second-level TLB
-// has at least as many entries as the first level has lines, so a page walk is also a first-level
-// miss. Of these misses, prefetched lines walk once for each page, ahead of the loads. All other
-// walks are distributed evenly among the lines that are fetched on demand.
+// the first-level misses, and the share of them that a prefetcher fetches. Stack distances of pages
+// are not known by site (MODELS §13.4).
 func (m *Models) pageWalks(h hierarchy.Hierarchy, misses, prefetched []float64) (w pageWalks) {
 	if len(h.TLBs) == 0 {
 		return w
@@ -285,17 +288,20 @@ func (m *Models) pageWalks(h hierarchy.Hierarchy, misses, prefetched []float64) 
 		w.unknown = "a prediction needs " + option.Want
 		return w
 	}
-	w.total = found.MemoryAccesses
-	waited, onDemand := w.total, 0.0
+	onDemand, references := 0.0, 0.0
 	linesOfPage := float64(h.PageSize()) / float64(m.profile.Sites.LineBytes)
 	for i := range m.profile.Sites.Code {
-		if s := &m.profile.Sites.Code[i]; s.References() > 0 {
-			waited -= misses[i] * prefetched[i] / linesOfPage
-			onDemand += misses[i] * (1 - prefetched[i])
-		}
+		references += float64(m.profile.Sites.Code[i].References())
+		w.hidden += misses[i] * prefetched[i] / linesOfPage
+		onDemand += misses[i] * (1 - prefetched[i])
 	}
-	if waited > 0 && onDemand > 0 {
-		w.perMiss = min(waited/onDemand, 1)
+	w.hidden = min(w.hidden, found.MemoryAccesses)
+	w.waited = found.MemoryAccesses - w.hidden
+	if onDemand > 0 {
+		w.perMiss = min(w.waited/onDemand, 1)
+	}
+	if references > 0 {
+		w.perReference = (w.waited - w.perMiss*onDemand) / references
 	}
 	return w
 }

@@ -102,15 +102,15 @@ func TestPageWalksBySite(t *testing.T) {
 	}
 	misses, prefetched := []float64{128, 80}, []float64{1, 0}
 	w := m.pageWalks(machine.h, misses, prefetched)
-	if w.total != 50 || w.perMiss != 48.0/80 || w.unknown != "" {
-		t.Fatalf("%+v, want 50 page walks, and 0.6 for each miss", w)
+	if w != (pageWalks{waited: 48, hidden: 2, perMiss: 48.0 / 80}) {
+		t.Fatalf("%+v, want 48 page walks with waits, 2 without, and 0.6 waits for each miss", w)
 	}
-	machine.walkWait = WalkCycles * w.perMiss
+	machine.missWalk = WalkCycles * w.perMiss
 	for i, want := range []float64{0, 0.8 * 0.6 * WalkCycles} {
 		s := &m.profile.Sites.Code[i]
 		with, _ := machine.costOfSite(s, []float64{misses[i], 0}, []float64{prefetched[i], 0}, 64)
 		plain := machine
-		plain.walkWait = 0
+		plain.missWalk = 0
 		without, _ := plain.costOfSite(s, []float64{misses[i], 0}, []float64{prefetched[i], 0}, 64)
 		if got := with.latency - without.latency; math.Abs(got-want) > 1e-9 {
 			t.Errorf("site %d: loads wait %v cycles for page walks, want %v", i, got, want)
@@ -118,6 +118,15 @@ func TestPageWalksBySite(t *testing.T) {
 		if got := with.misses.Waits - without.misses.Waits; math.Abs(got-want) > 1e-9 {
 			t.Errorf("site %d: independent loads wait %v cycles for page walks, want %v", i, got, want)
 		}
+	}
+	// With more page walks than misses, each miss waits for one, and all 1,100 references for the rest.
+	m.profile.Pages[0].Cold = 300
+	if w := m.pageWalks(machine.h, misses, prefetched); w.perMiss != 1 || math.Abs(w.perReference*1100-(298-80)) > 1e-9 {
+		t.Errorf("%+v, want 1 wait for each miss, and 218 more", w)
+	}
+	machine.missWalk, machine.anyWalk = 0, 4
+	if got, _ := machine.costOfSite(&m.profile.Sites.Code[0], []float64{0, 0}, []float64{0, 0}, 64); got.latency != 5+4 || got.misses.Waits != 4 {
+		t.Errorf("%+v, want a latency of 9 cycles, of which 4 are for page walks", got)
 	}
 	m.profile.Pages = nil
 	if w := m.pageWalks(machine.h, misses, prefetched); w.unknown == "" || w.perMiss != 0 {

@@ -75,7 +75,7 @@ func (m *Models) Use(p *pipeline.Processor) { m.defaultProcessor = p }
 // noteRuntime adds notes about the limitations of the predicted run time.
 func (m *Models) noteRuntime(h hierarchy.Hierarchy, r *answers.Reply) {
 	r.Unmodelled = pipeline.NotModelled()
-	if m.memory.known && m.memory.walks.total > 0 {
+	if w := &m.memory.walks; m.memory.known && w.waited+w.hidden > 0 {
 		r.Unmodelled = slices.DeleteFunc(r.Unmodelled, func(what string) bool { return what == pipeline.Translation })
 	}
 	m.noteWalks(h, r)
@@ -124,14 +124,18 @@ func (m *Models) noteWalks(h hierarchy.Hierarchy, r *answers.Reply) {
 		r.Notes = append(r.Notes, "The page walks of this run are unknown: "+w.unknown+".")
 		return
 	}
-	if !(w.total*WalkCycles/m.runtime.Cycles >= leastWalks) {
+	all := w.waited + w.hidden
+	if !(all*WalkCycles/m.runtime.Cycles >= leastWalks) {
 		return
 	}
-	text := "The time includes about " + report.Count(uint64(w.total+0.5)).Human() + " page walks of " +
-		hierarchy.FormatNumber(WalkCycles) + " cycles each. The page walks of sequential accesses are assumed to be hidden"
+	number := func(x float64) string { return report.Count(uint64(x + 0.5)).Human() }
+	text := "The time includes about " + number(w.waited) + " page walks of " + hierarchy.FormatNumber(WalkCycles) + " cycles each"
+	if w.hidden >= 0.5 {
+		text += ", but not about " + number(w.hidden) + " page walks for lines that a prefetcher fetches"
+	}
 	h.PageBytes = max(h.PageBytes, 2<<20)
-	if large, err := hierarchy.NewAsker(m.profile).Translate(h); err == nil && len(large.Levels) > 0 && large.MemoryAccesses < w.total {
-		text += ". Pages of " + report.Bytes(h.PageBytes).Human() + " avoid " + percent(1-large.MemoryAccesses/w.total) + " of the page walks"
+	if large, err := hierarchy.NewAsker(m.profile).Translate(h); err == nil && len(large.Levels) > 0 && large.MemoryAccesses < all {
+		text += ". Pages of " + report.Bytes(h.PageBytes).Human() + " avoid " + percent(1-large.MemoryAccesses/all) + " of the page walks"
 	}
 	r.Notes = append(r.Notes, text+".")
 }
