@@ -269,7 +269,7 @@ from copies and chains of loads in each level of memory, and from the vendor.
 
 Machine: %[3]s. The kernels were measured on %[4]s. The following properties of its caches and memory were measured with probes in the same run,
 because other users of a machine share its last cache and its memory. Kernels and probes used the same pages,
-so the times contain address translation. The parts of the last cache differ in the size of the data that is accessed.
+so the times contain address translation. A level such as L3 27MiB describes accesses to data of up to 27 MiB.
 
 | level | size | latency | line read sequentially | line written | scattered line read | scattered line stored to |
 |---|---|---|---|---|---|---|

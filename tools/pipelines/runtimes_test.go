@@ -112,6 +112,12 @@ func TestPageIsCurrent(t *testing.T) {
 			t.Errorf("%s with n = %d takes %s cycles, limited by %s; the page has %s, limited by %s; run make runtimes", o.kernel.name, o.size.n, got, o.by, row[1], row[4])
 		}
 	}
+	_, summary, _ := strings.Cut(string(text), "The mean error is ")
+	summary, _, _ = strings.Cut(strings.ReplaceAll(summary, ", and the median error is", ", median"), ".\n")
+	accuracy, err := os.ReadFile("../../site/docs/accuracy.md")
+	if err != nil || !strings.Contains(string(accuracy), "mean error "+summary+", worst ") {
+		t.Errorf("accuracy.md does not state the errors of the page: mean error %s (%v)", summary, err)
+	}
 	for name, row := range rows { // the page must explain large errors
 		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > largeError || e < -largeError) && (row[5] == "" || row[5] == "unknown") {
 			t.Errorf("%s has an error of %v %%, but the page gives no reason", name, e)

@@ -1,9 +1,9 @@
-// Times the levels of memory: memory KIB... prints, for each footprint, the cycles that a load
-// takes which waits for the one before (chase), and a line, of many: read in two streams, copied to
-// another one, read anywhere (scattered), stored to anywhere, and read in two streams with
-// six more loads that hit L1 (busy). Then what loads and stores take that lie
-// across two lines. The memory has the pages that the system gives to a program, so that the times
-// contain the translation of addresses.
+// Measures the levels of memory. "memory KIB..." prints, for each footprint, the cycles of a load that
+// needs the result of the previous load (chase), and the cycles for each of many lines: lines that are
+// read in two streams, copied to other lines, read in random order (scattered), stored to in random
+// order (stored), or read in two streams with six more loads per line that hit L1 (busy). Then it
+// prints the cycles of loads and stores that access two lines. The memory has the pages that the
+// system gives to a program, so the times contain the translation of addresses.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
