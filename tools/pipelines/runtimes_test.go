@@ -116,7 +116,7 @@ func TestPageIsCurrent(t *testing.T) {
 	summary, _, _ = strings.Cut(strings.ReplaceAll(summary, ", and the median error is", ", median"), ".\n")
 	accuracy, err := os.ReadFile("../../site/docs/accuracy.md")
 	if err != nil || !strings.Contains(string(accuracy), "mean error "+summary+", worst ") {
-		t.Errorf("accuracy.md does not state the errors of the page: mean error %s (%v)", summary, err)
+		t.Errorf("the manual does not state the errors of the page: mean error %s (%v)", summary, err)
 	}
 	for name, row := range rows { // the page must explain large errors
 		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > largeError || e < -largeError) && (row[5] == "" || row[5] == "unknown") {
