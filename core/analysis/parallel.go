@@ -389,7 +389,7 @@ func (p *Parallel) Progress() Progress {
 	return at
 }
 
-// Profile returns the result so far. The result shares no memory with the running analyses.
+// Profile returns the result so far. The result does not change if the analyses continue.
 func (p *Parallel) Profile(state profile.State) *profile.Profile {
 	return withoutRunState(p.profile(state, p.spec.Mergeable))
 }

@@ -163,7 +163,7 @@ func (r *Runner) Progress() Progress {
 	return p
 }
 
-// Profile returns the result so far. The result shares no memory with the running analyses.
+// Profile returns the result so far. The result does not change if the analyses continue.
 func (r *Runner) Profile(state profile.State) *profile.Profile {
 	p := withoutRunState(r.profile(state, r.spec.Mergeable))
 	if r.stretches != nil {

@@ -51,7 +51,8 @@ func (l *FirstTouches) Append(t FirstTouch) {
 func (l *FirstTouches) Len() int { return l.length }
 
 // Clip returns a copy of the list that shares memory with the list. Appending to one of the two
-// does not change the other.
+// does not change the other. The copy becomes invalid if the list is reset and extended, because
+// the list then overwrites the shared memory.
 func (l *FirstTouches) Clip() FirstTouches {
 	clipped := *l
 	clipped.encoded = slices.Clip(l.encoded)

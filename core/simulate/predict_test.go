@@ -176,7 +176,7 @@ func missesByPC(t interface{ Fatal(...any) }, b *trace.Batch, prefetcher string,
 	return counts
 }
 
-// TestCoverageOfDemos compares the share of the misses that a prefetcher covers with the share that
+// TestCoverageOfDemos compares the share of the misses that a prefetcher covers with the share that a
 // simulated stride prefetcher avoids, for each instruction of single-threaded demos. The simulated
 // prefetcher prefetches across pages, and its lines evict other lines.
 func TestCoverageOfDemos(t *testing.T) {
