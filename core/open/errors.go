@@ -83,14 +83,11 @@ func (e *UnknownError) Error() string {
 	return s.String()
 }
 
+// DecodeRaw says how to decode the raw files of DynamoRIO.
+const DecodeRaw = "run drrun -t drmemtrace -indir FOLDER -tool basic_counts, where FOLDER contains the folder raw, and open FOLDER/trace"
+
 // advice returns advice for a file with a name that begins with head.
 func advice(name string, head []byte) string {
-	for _, packing := range []string{"", ".gz", ".lz4", ".zip", ".sz"} {
-		if strings.HasSuffix(name, ".raw"+packing) {
-			return "if this is a raw file of DynamoRIO, DynamoRIO must decode it first: run drrun -t drmemtrace -indir, the folder " +
-				"above the folder \"raw\", -tool basic_counts once, and open the folder \"trace\" that DynamoRIO writes next to it"
-		}
-	}
 	for _, known := range []struct{ magic, what string }{
 		{"\xff\xfe", "the file is UTF-16 text, as written by PowerShell; save the file as UTF-8"},
 		{"\xfe\xff", "the file is UTF-16 text; save the file as UTF-8"},
@@ -107,6 +104,11 @@ func advice(name string, head []byte) string {
 	} {
 		if strings.HasPrefix(string(head), known.magic) {
 			return known.what
+		}
+	}
+	for _, packing := range []string{"", ".gz", ".lz4", ".zip", ".sz"} {
+		if strings.HasSuffix(name, ".raw"+packing) {
+			return "if this is a raw file of DynamoRIO, DynamoRIO must decode it first: " + DecodeRaw
 		}
 	}
 	return "set --input-format to one of " + names() + ", or convert the trace to one of these formats"

@@ -528,12 +528,18 @@ set --input-format to one of ` + names() + `, or convert the trace to one of the
 }
 
 // TestRawFileOfDynamoRIO checks that the error for a file with the name of one of DynamoRIO's raw files
-// says how to decode it.
+// says how to decode it, unless the file begins with the magic number of another format.
 func TestRawFileOfDynamoRIO(t *testing.T) {
-	for name, want := range map[string]bool{"drmemtrace.app.1.2.raw": true, "a.raw.lz4": true, "a.rawer": false} {
-		_, err := open.Open(name, strings.NewReader("\x01\x02\x03\x04\x05\x06\x07\xa4"), open.Options{})
-		if err == nil || strings.Contains(err.Error(), "drrun -t drmemtrace -indir") != want {
-			t.Errorf("%s: %v", name, err)
+	const raw = "\x01\x02\x03\x04\x05\x06\x07\xa4"
+	for _, c := range []struct{ name, text, want string }{
+		{"drmemtrace.app.1.2.raw", raw, open.DecodeRaw},
+		{"a.raw.lz4", raw, open.DecodeRaw},
+		{"a.rawer", raw, "set --input-format"},
+		{"a.raw", "\x7fELF\x02\x01\x01\x00", "the file is a program"},
+	} {
+		_, err := open.Open(c.name, strings.NewReader(c.text), open.Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.want != open.DecodeRaw && strings.Contains(err.Error(), open.DecodeRaw) {
+			t.Errorf("%s: got the error %v, want %q in it", c.name, err, c.want)
 		}
 	}
 }

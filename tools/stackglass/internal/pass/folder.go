@@ -86,8 +86,7 @@ func traceFiles(name string) ([]string, error) {
 	case len(paths) > 0 && isDrmemtrace(paths):
 		return paths, nil
 	case raw:
-		return nil, errors.New(name + " contains DynamoRIO's raw files, which DynamoRIO must decode first; run drrun -t drmemtrace -indir " +
-			name + " -tool basic_counts once, and open the folder \"trace\" that DynamoRIO writes next to the raw files")
+		return nil, errors.New(name + " contains DynamoRIO's raw files, which DynamoRIO must decode first: " + open.DecodeRaw)
 	}
 	return nil, errors.New(name + " is a folder; give the path of a trace or a profile in the folder")
 }
