@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
@@ -163,6 +164,21 @@ func TestMissingSites(t *testing.T) {
 		p.Sites.Code[0].Strides[0], p.Sites.Code[1].Strides[0] = known, 1
 		if list := MissingSites(p); len(list) != want {
 			t.Errorf("1 of %d references has no source location: %q", known+1, list)
+		}
+	}
+}
+
+// TestUnknownSizeOfObject checks that a data structure of unknown size has no size, instead of 0 bytes.
+func TestUnknownSizeOfObject(t *testing.T) {
+	p := &profile.Profile{Sites: &profile.Sites{LineBytes: 64, Data: []profile.DataObject{{Kind: profile.StackObject}, {Kind: profile.StackObject, Bytes: 64}}}}
+	s := Sites{Profile: p, Ranker: new(attribution.Ranker), By: attribution.Object}
+	_, size, ok := s.Column("bytes")
+	if !ok {
+		t.Fatal("the table has no column for the size")
+	}
+	for object, want := range []report.Value{report.None(), report.Bytes(64)} {
+		if got := size(&attribution.Row{Object: object}); !report.Equal(got, want) {
+			t.Errorf("the size of data structure %d is %s, want %s", object, got.Human(), want.Human())
 		}
 	}
 }

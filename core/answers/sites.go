@@ -257,7 +257,7 @@ func (s *Sites) columns() []siteColumn {
 		}
 		if s.By == attribution.Object {
 			s.add(inIdentity, "blocks", func(r *attribution.Row) report.Value { return report.Known(s.object(r).Blocks) })
-			s.add(inIdentity, "bytes=size", func(r *attribution.Row) report.Value { return report.Bytes(s.object(r).Bytes) })
+			s.add(inIdentity, "bytes=size", func(r *attribution.Row) report.Value { return ObjectSize(s.object(r)) })
 		} else {
 			s.addCode()
 		}
@@ -428,6 +428,14 @@ func (s *Sites) addCode() {
 // false if the share is unknown.
 func (s *Sites) Coverage(r *attribution.Row) (share float64, ok bool) {
 	return s.Profile.Sites.Coverage(r.Sites, s.Levels[0].Level.Cache.SizeBytes/uint64(s.Profile.Sites.LineBytes))
+}
+
+// ObjectSize returns the size of a data structure. The size of some variables on a stack is unknown.
+func ObjectSize(o *profile.DataObject) report.Value {
+	if o.Bytes == 0 {
+		return report.None()
+	}
+	return report.Bytes(o.Bytes)
 }
 
 // ObjectName returns a data structure's name. If no variable refers to a memory block, ObjectName

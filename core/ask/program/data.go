@@ -147,14 +147,6 @@ func (u *dataUse) top(rows int) int {
 	return rows
 }
 
-// sizeOf returns the size of a data structure. The size of some variables on a stack is unknown.
-func sizeOf(o *profile.DataObject) report.Value {
-	if o.Bytes == 0 {
-		return report.None()
-	}
-	return report.Bytes(o.Bytes)
-}
-
 // listData adds a table with a row for each data structure.
 func (u *dataUse) listData() {
 	t := report.Table{Key: "data", Title: "Data structures, ranked by misses in " + u.s.Levels[0].Level.Cache.Name, Columns: report.Columns(
@@ -174,7 +166,7 @@ func (u *dataUse) listData() {
 			l := &u.s.Levels[n]
 			row = append(row, missesCell(r.Misses[n], l.Exact), report.Quotient(r.Misses[n], l.Level.Misses))
 		}
-		row = append(row, report.Count(r.References), u.utilisation(r), report.Known(o.Blocks), sizeOf(o))
+		row = append(row, report.Count(r.References), u.utilisation(r), report.Known(o.Blocks), answers.ObjectSize(o))
 		peak, unread := report.None(), report.None()
 		if use != nil && o.Kind == profile.HeapObject {
 			peak, unread = report.Bytes(use.Lives.PeakBytes), report.Bytes(use.Lives.Unread)
