@@ -633,12 +633,26 @@ func (r *run) causes() {
 				f.How += " No recorded instruction stored this data. If a system call or a library stored this data shortly before, the data is still in a cache, and the run waits less."
 			}
 		}
-		if covered, ok := r.p.Sites.Coverage(at.sites, r.linesOf(at.level)); ok && covered >= leastCovered {
+		if covered := r.hidden(at); covered >= leastCovered {
 			f.Why += "; a prefetcher hides the latency of " + percent(covered) + " of these misses"
 		}
 		r.taken[at] = 1
 		r.add(at, f)
 	}
+}
+
+// hidden returns the share of a source location's misses whose cost is reduced because a prefetcher
+// hides their latency. At constant strides, the coverage does not change the cost (MODELS §13.5).
+func (r *run) hidden(at *place) float64 {
+	of, covered, misses := &r.cost.run, 0.0, 0.0
+	for _, i := range at.sites {
+		n := of.misses[at.level][i]
+		misses += n
+		if of.scattered[i] {
+			covered += n * r.cost.covered[i]
+		}
+	}
+	return share(covered, misses)
 }
 
 // leastCovered is the smallest share of misses covered by a prefetcher that a finding states.

@@ -100,3 +100,24 @@ func TestMissesOnEvictedLines(t *testing.T) {
 		}
 	}
 }
+
+// TestHiddenMisses checks that a finding counts the misses that a prefetcher covers only at sites whose
+// addresses are irregular. The cost of sites with constant strides does not depend on prefetchers.
+func TestHiddenMisses(t *testing.T) {
+	r := &run{cost: &costs{run: measure{misses: [][]float64{{300, 100, 0}, {7, 7, 7}}}, covered: []float64{0.5, 1, 1}}}
+	for _, c := range []struct {
+		scattered []bool
+		sites     []int
+		want      float64
+	}{
+		{[]bool{true, true, true}, []int{0, 1}, 250. / 400},
+		{[]bool{true, false, true}, []int{0, 1}, 150. / 400},
+		{[]bool{false, false, false}, []int{0, 1}, 0},
+		{[]bool{true, true, true}, []int{2}, 0},
+	} {
+		r.cost.run.scattered = c.scattered
+		if got := r.hidden(&place{sites: c.sites}); got != c.want {
+			t.Errorf("sites %v, irregular %v: a prefetcher hides a share of %v, want %v", c.sites, c.scattered, got, c.want)
+		}
+	}
+}
