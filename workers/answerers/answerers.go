@@ -117,10 +117,15 @@ func verbs(s workers.Subject, open OpenTrace) (workers.Answerer, error) {
 const stepsBetweenLooks = 16
 
 // replay returns a replay of the trace from which the run's profile was computed. The replay reads
-// the same part of the trace, with the same threads on each core. Partial answers contain the table
-// "progress", with the numbers of references read and of all references.
+// the same part of the trace, with the same threads on each core. If the profile is partial, the
+// replay ends at the same reference, and its profile is partial for the same reason. Partial answers
+// contain the table "progress", with the numbers of references read and of all references.
 func replay(run *ask.Run, open func() (trace.Reader, io.Closer, error)) *ask.Replay {
-	in, all := run.Profile.Input, run.Profile.Totals.AllReferences()
+	in, all, state := run.Profile.Input, run.Profile.Totals.AllReferences(), run.Profile.State
+	limit := in.Limit
+	if state.Partial {
+		limit = all
+	}
 	x := &ask.Replay{Skip: in.Skip, MemoryBytes: mostReplayed, Count: func() (uint64, error) { return all, nil }}
 	if len(run.Profile.Sharing) > 0 {
 		for _, c := range run.Profile.Sharing[0].Cores {
@@ -138,7 +143,7 @@ func replay(run *ask.Run, open func() (trace.Reader, io.Closer, error)) *ask.Rep
 			return err
 		}
 		defer func() { _ = file.Close() }()
-		runner, err := analysis.NewRunner(analysis.Spec{Kinds: in.Kinds, Threads: in.Threads, Skip: in.Skip, Limit: in.Limit, Analyses: c.Analyses}, r)
+		runner, err := analysis.NewRunner(analysis.Spec{Kinds: in.Kinds, Threads: in.Threads, Skip: in.Skip, Limit: limit, Analyses: c.Analyses}, r)
 		if err != nil {
 			return err
 		}
@@ -164,12 +169,15 @@ func replay(run *ask.Run, open func() (trace.Reader, io.Closer, error)) *ask.Rep
 			err = runner.Step()
 		}
 		read := runner.Progress().References
-		if err == io.EOF {
-			err = nil
-		} else if read == 0 {
+		after := state
+		switch {
+		case err == io.EOF: // the end of the trace, or of the part that the profile covers
+		case read == 0:
 			return err
+		default:
+			after = analysis.StateAfter(err, read)
 		}
-		to.Profile = runner.Finish(analysis.StateAfter(err, read))
+		to.Profile = runner.Finish(after)
 		to.Warnings = ask.Doubts(to.Name, to.Profile)
 		return nil
 	}

@@ -22,6 +22,45 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
+// TestSimulatePartialProfile checks that the simulation for a partial profile counts the references of
+// the profile, and not the whole trace. The reply must contain the warning about the profile.
+func TestSimulatePartialProfile(t *testing.T) {
+	rows := strings.Repeat("0 1000\n0 2000\n1 3000\n", 10_000)
+	read := func() trace.Reader { return din.NewReader("a", strings.NewReader(rows)) }
+	for _, limit := range []uint64{0, 20_000} {
+		runner, err := analysis.NewRunner(analysis.Spec{Kinds: 1 << trace.Load, Skip: 10, Limit: limit, Analyses: analysis.Locality}, read())
+		for err == nil && runner.Progress().References == 0 {
+			err = runner.Step()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := runner.Finish(analysis.StateAfter(analysis.ErrStopped, runner.Progress().References))
+		want := p.Totals.AllReferences()
+		if want == 0 || want >= 19_000 {
+			t.Fatalf("the partial profile has %d references, want a part", want)
+		}
+		answer, err := All(func(string, string, any) (trace.Reader, io.Closer, error) { return read(), io.NopCloser(nil), nil })[answers.OfVerb](workers.Subject{Name: "a", Profile: p.Encode()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := answers.Question{Of: answers.OfVerb, Words: []string{"simulate", "machine=L1=1KiB,2"}}
+		for range 2 { // the second answer must not depend on the first answer
+			var last *answers.Reply
+			if err := answer(q, "the trace", func() bool { return true }, func(r *answers.Reply) { last = r }); err != nil {
+				t.Fatal(err)
+			}
+			levels := last.Table("levels")
+			if got := levels.Rows[0][levels.Index("accesses")].Plain(); got != fmt.Sprint(want) {
+				t.Errorf("limit %d: %s references were simulated, want the %d references of the profile", limit, got, want)
+			}
+			if text := "covers only a part of the trace: " + p.State.Reason; len(last.Notes) == 0 || !strings.Contains(last.Notes[0], text) {
+				t.Errorf("limit %d: warnings = %q, want %q", limit, last.Notes, text)
+			}
+		}
+	}
+}
+
 // The function "asked" returns the only reply to a question.
 func asked(t *testing.T, s workers.Subject, q answers.Question) (reply *answers.Reply, err error) {
 	t.Helper()
