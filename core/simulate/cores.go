@@ -224,7 +224,7 @@ func (s *Simulator) newCore() (*core, error) {
 
 // reserve returns an error if the caches of core n would exceed the memory limit.
 func (s *Simulator) reserve(n int) error {
-	need := s.bytes
+	need := *s.bytes
 	for i, cache := range s.h.Levels {
 		if cacheNumber(cache, n) == len(s.caches[i]) {
 			need += tagBytes(cache)
@@ -238,7 +238,7 @@ func (s *Simulator) reserve(n int) error {
 	if s.limit > 0 && need > s.limit {
 		return &MemoryError{LimitBytes: s.limit, NeedBytes: need, Cores: n + 1}
 	}
-	s.bytes = need
+	*s.bytes = need
 	return nil
 }
 

@@ -197,6 +197,7 @@
 package simulate
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -302,6 +303,9 @@ type Options struct {
 	// own core.
 	Cores       [][]uint32
 	MemoryBytes uint64 // maximum memory of the simulator in bytes; 0 if there is no limit
+	// UsedBytes counts the memory of all simulators that share the limit MemoryBytes. If UsedBytes is
+	// nil, the limit is for this simulator alone.
+	UsedBytes *uint64
 
 	// MostCores is the number of cores, or 0 if the number of threads determines it. If MostCores is
 	// not 0, a thread without a group in Cores runs on the core with the fewest threads, as in
@@ -359,8 +363,9 @@ type Simulator struct {
 	threaded bool   // whether the trace has threads
 	// levels whose caches some, but not all, cores share; an event that another core causes in such
 	// a cache is counted for the last core that used the cache
-	partly       []int
-	bytes, limit uint64
+	partly []int
+	limit  uint64
+	bytes  *uint64 // the memory in use by all simulators that share the limit
 
 	references, split uint64
 
@@ -385,7 +390,7 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 		return nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}
 	}
 	s := &Simulator{
-		h: h, options: o, limit: o.MemoryBytes, coherent: o.Protocol != Incoherent,
+		h: h, options: o, limit: o.MemoryBytes, bytes: cmp.Or(o.UsedBytes, new(uint64)), coherent: o.Protocol != Incoherent,
 		caches: make([][]*level, len(h.Levels)), icaches: make([][]*level, len(h.Instructions)), byThread: map[uint32]*core{},
 	}
 	if err := checkAll(&h, o); err != nil {

@@ -7,10 +7,11 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
+	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
-
-	_ "github.com/stackglass/stackglass/core/ask/program"
+	"github.com/stackglass/stackglass/core/simulate"
 )
 
 // module is a program that counts to 100 in a loop.
@@ -113,5 +114,34 @@ func TestMulticoreQuestion(t *testing.T) {
 	}
 	if _, err := ask.Parse([]string{"multicore", "by=speedup", "machine=L1=1KiB,2"}); err == nil {
 		t.Error("Answer accepted --by speedup without a processor")
+	}
+}
+
+// TestSimulationMemory checks that the memory limit of a simulation includes the baseline and the
+// TLBs.
+func TestSimulationMemory(t *testing.T) {
+	const caches, tlb = "simulate machine=L1=64KiB,8 machine=L2=1MiB,full", " machine=DTLB=64,4,tlb"
+	bytes := func(h hierarchy.Hierarchy) uint64 {
+		n, err := simulate.MemoryBytes(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	one := bytes(question(t, caches).Machine)
+	translated := question(t, caches+tlb).Machine
+	of := bytes(translated.Translation())
+	for words, need := range map[string]uint64{
+		caches:                          one,
+		caches + " baseline=true":       2 * one,
+		caches + tlb:                    one + of,
+		caches + " baseline=true" + tlb: 2*one + of,
+	} {
+		for limit, fits := range map[uint64]bool{need: true, need - 1: false, 0: true} {
+			_, err := program.NewSimulation(&ask.Run{Replay: &ask.Replay{MemoryBytes: limit}}, question(t, words))
+			if (err == nil) != fits || !fits && !errors.As(err, new(*simulate.MemoryError)) {
+				t.Errorf("%s within %d bytes: error %v, but %d bytes are needed", words, limit, err, need)
+			}
+		}
 	}
 }

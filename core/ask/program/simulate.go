@@ -86,6 +86,7 @@ func NewSimulation(r *ask.Run, q ask.Question) (*Simulation, error) {
 	}
 	o := &s.options
 	o.Seed, o.Cores, o.MemoryBytes = q.Number("seed"), r.Replay.Cores, r.Replay.MemoryBytes
+	o.UsedBytes = new(uint64) // all simulators share the limit
 	if s.h.Threads == hierarchy.OnOneCore {
 		o.Cores, o.MostCores = nil, 1
 	}

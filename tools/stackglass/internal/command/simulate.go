@@ -172,6 +172,9 @@ func (a *app) simulatedRun(r *readOptions, name string, q ask.Question) (*simula
 	if err != nil {
 		return nil, asUsage(err)
 	}
+	if q.Is("baseline") {
+		need *= 2 // the baseline has the same caches
+	}
 	if o.MemoryBytes > 0 && need > o.MemoryBytes {
 		return nil, fmt.Errorf("%w (set the limit with --memory; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, NeedBytes: need})
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/simulate"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/core/trace/sgt"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
@@ -132,6 +134,17 @@ func TestSimulateWithinMemory(t *testing.T) {
 		got := stackglass(words(verb + " a.din --cache L1=4GiB,1,random --cache L2=8GiB,1,random --memory 200MiB")...)
 		expectExit(t, got, exitExhausted, "the memory limit is 209715200 bytes", "are needed before the first reference", "set the limit with --memory")
 	}
+	c, err := hierarchy.ParseCache("L1=128MiB,1,random")
+	if err != nil {
+		t.Fatal(err)
+	}
+	need, err := simulate.MemoryBytes(hierarchy.Hierarchy{Levels: []hierarchy.Cache{c}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := words("simulate a.din --cache " + c.String() + " --memory " + strconv.FormatUint(need*3/2, 10))
+	expectExit(t, stackglass(line...), exitOK)
+	expectExit(t, stackglass(append(line, "--baseline")...), exitExhausted, strconv.FormatUint(2*need, 10)+" bytes are needed before the first reference")
 }
 
 // TestSimulateWarnsAboutInaccurateLevels checks the warnings about levels whose predictions are
