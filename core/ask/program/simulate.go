@@ -303,7 +303,8 @@ func (s *Simulation) measured(h hierarchy.Hierarchy, r *simulate.Result) hierarc
 	return p
 }
 
-// changes compares the baseline (A) with the hierarchy (B).
+// changes compares the baseline (A) with the hierarchy (B). In a comparison of two runs, the columns
+// are before and after.
 func (s *Simulation) changes() report.Table {
 	plain := plainOf(s.h)
 	var keys []string
@@ -311,7 +312,14 @@ func (s *Simulation) changes() report.Table {
 		keys = []string{"misses", "miss_ratio", "fetched_bytes", "cycles", "ns"}
 	}
 	t := answers.Against([2]hierarchy.Hierarchy{plain, s.h}, [2]hierarchy.ByCore{{Prediction: s.measured(plain, &s.plain)}, {Prediction: s.Measured()}}, [2][]report.Table{}, keys...)
-	t.Title = "The hierarchy with LRU replacement and without prefetchers (A), compared with the hierarchy as given (B)"
+	sides := [2]string{"A", "B"}
+	if s.run.Beside != nil { // A and B are the compared runs
+		sides = [2]string{"before", "after"}
+		for i, key := range []string{"a", "b"} {
+			t.Columns[t.Index(key)] = report.Columns(sides[i])[0]
+		}
+	}
+	t.Title = "The hierarchy with LRU replacement and without prefetchers (" + sides[0] + "), compared with the hierarchy as given (" + sides[1] + ")"
 	return t
 }
 

@@ -181,13 +181,16 @@ func (a *app) joinAnswers(c *compareCommand, q ask.Question, pair [2]*loadedFile
 		}
 	}
 	d, compared, err := ask.Compare(runs, q, c.on)
+	for i, run := range simulated {
+		if run == nil {
+			continue
+		}
+		if pair[i].Stopped = run.stopped; run.stopped != nil && c.r.cmd.Context().Err() != nil {
+			return nil, nil, run.stopped
+		}
+	}
 	if err != nil {
 		return nil, nil, answerError(err)
-	}
-	for i, run := range simulated {
-		if run != nil {
-			pair[i].Stopped = run.stopped
-		}
 	}
 	return d, compared, nil
 }

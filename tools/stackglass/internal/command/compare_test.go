@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"math"
@@ -297,4 +299,72 @@ func TestParseBound(t *testing.T) {
 			t.Fatalf("bound %q is parsed as %+v, %v", want.text, got, ok)
 		}
 	})
+}
+
+// TestCompareSimulateInputs checks that a comparison of simulations can read one trace from standard
+// input, and that the error for a profile names the verb that reads profiles.
+func TestCompareSimulateInputs(t *testing.T) {
+	inFolder(t, map[string]string{"a.din": "0 1000\n1 2000\n", "b.din": "0 1000\n0 1000\n0 3000\n"})
+	compare := func(input, a, b string) answer {
+		var stdout, stderr strings.Builder
+		code := run(t.Context(), []string{"compare", a, b, "--on", "simulate", "--cache", "L1=1KiB,2", "--format", "csv"}, strings.NewReader(input), &stdout, &stderr)
+		return answer{stdout.String(), stderr.String(), code}
+	}
+	want := compare("", "a.din", "b.din")
+	expectExit(t, want, exitOK)
+	if !strings.Contains(want.stdout, "both,accesses,2,3,1") {
+		t.Errorf("answer = %s, want 2 and 3 accesses", want.stdout)
+	}
+	got := compare("0 1000\n0 1000\n0 3000\n", "a.din", "-")
+	expectExit(t, got, exitOK)
+	if got.stdout != want.stdout {
+		t.Errorf("with B from standard input: %s, want %s", got.stdout, want.stdout)
+	}
+	expectExit(t, stackglass("analyze", "a.din", "-o", "a.sgp"), exitOK)
+	expectExit(t, compare("", "a.sgp", "b.din"), exitUsage, "a.sgp is a profile, but a simulation needs the trace; with a profile, run: stackglass what-if a.sgp")
+	expectExit(t, compare("", "b.din", "a.sgp"), exitUsage, "run: stackglass what-if a.sgp")
+}
+
+// TestCompareSimulateInterrupted checks that an interrupted simulation is not compared, because it
+// covers only a part of the run.
+func TestCompareSimulateInterrupted(t *testing.T) {
+	content := []byte(strings.Repeat("0 1000\n0 2000\n", 200_000))
+	inFolder(t, map[string]string{"a.din": string(content)})
+	for _, files := range [][]string{{"a.din", "-"}, {"-", "a.din"}} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		stdin := &interruptingInput{Reader: bytes.NewReader(content), remaining: len(content) / 2, interrupt: interrupt, over: done}
+		var stdout, stderr strings.Builder
+		code := run(ctx, append([]string{"compare", "--on", "simulate", "--cache", "L1=1KiB,2"}, files...), stdin, &stdout, &stderr)
+		close(done)
+		expectExit(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "interrupted")
+		if stdout.Len() > 0 {
+			t.Errorf("%v: printed %s, want no comparison", files, stdout.String())
+		}
+	}
+}
+
+// TestCompareBaselines checks that a comparison of two runs calls the baseline "before" and the
+// hierarchy "after", because A and B are the runs.
+func TestCompareBaselines(t *testing.T) {
+	const options = " --cache L1=2KiB,4"
+	got := stackglass(append(words(pair+options+",drrip --on"), "simulate baseline=true")...)
+	expectExit(t, got, exitOK)
+	found := map[string][]string{}
+	for line := range strings.SplitSeq(got.stdout, "\n") {
+		if f := strings.Fields(line); len(f) > 4 && f[0] == "L1" && f[1] == "misses" {
+			found[f[2]] = f[3:5]
+		}
+	}
+	for side, policy := range map[string]string{"before": "", "after": ",drrip"} {
+		for i, run := range []string{"naive", "blocked"} {
+			misses := csvColumn(t, words("simulate demo:matmul-"+run+" --format csv"+options+policy), "name", "misses", nil)["L1"]
+			if got := found[side]; len(got) != 2 || strings.ReplaceAll(got[i], ",", "") != misses {
+				t.Errorf("misses of %s %s = %v, want %s", run, side, got, misses)
+			}
+		}
+	}
+	if len(found["A"])+len(found["B"]) > 0 {
+		t.Error("A and B also name the baseline and the hierarchy")
+	}
 }
