@@ -21,11 +21,10 @@ import "time"
 
 import "github.com/stackglass/stackglass/core/answers"
 import "github.com/stackglass/stackglass/core/hierarchy"
+import "github.com/stackglass/stackglass/core/profile"
 import "github.com/stackglass/stackglass/core/report"
 
 import "github.com/stackglass/stackglass/core/attribution"
-
-import "github.com/stackglass/stackglass/core/profile"
 
 import "strings"
 
@@ -672,11 +671,11 @@ type Caches struct {
 	Levels, Times, ByCore            vugu.Builder
 	More, Simulated                  []*DataTable // the tables of the replies
 
-	reply      verbAnswer // the answer about the hierarchy's TLBs and options
-	simulation verbAnswer // the simulation of the hierarchy
-	begun      bool       // whether the user has confirmed a long simulation
-	said       string     // the page size of the announced answer
-	chosen     string     // the chosen option of the list that is being built
+	reply      verbAnswer       // the answer about the hierarchy's TLBs and options
+	simulation verbAnswer       // the simulation of the hierarchy
+	begun      *profile.Profile // the result for which the user has confirmed a long simulation, or nil
+	said       string           // the page size of the announced answer
+	chosen     string           // the chosen option of the list that is being built
 
 	// The causes of the misses, and the view and the hierarchy for which they were computed.
 	list      []state.Cause
@@ -718,11 +717,17 @@ func newCaches(a *App) View {
 	return c
 }
 
-// notes returns the warnings about the caches and about the TLBs.
+// notes returns the warnings about the caches, the TLBs and the simulation.
 func (c *Caches) notes() []string {
-	list := c.answer().Warnings
+	list := slices.Clip(c.answer().Warnings)
+	var replies []*answers.Reply
 	if r := c.reply.reply; r != nil && c.asks() {
-		list = slices.Clip(list)
+		replies = append(replies, r)
+	}
+	if r := c.simulated(); r != nil {
+		replies = append(replies, r)
+	}
+	for _, r := range replies {
 		for _, note := range r.Notes {
 			if !slices.Contains(list, note) {
 				list = append(list, note)
@@ -910,10 +915,8 @@ func (c *Caches) Table(name string) *state.Table {
 			return v.Against(c.machine(), words)
 		}
 	}
-	if c.simulates() {
-		if t := c.simulatedTable(name); t != nil {
-			return t
-		}
+	if t := c.simulatedTable(name); t != nil {
+		return t
 	}
 	if c.asks() {
 		return c.reply.table(name)
@@ -1277,7 +1280,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					{
 						vgparent := vgn
 						_ = vgparent
-						addElement(vgparent, "h3\x00id\x00simulation-title\x00Replacement and prefetchers")
+						addElement(vgparent, "h3\x00id\x00simulation-title\x00tabindex\x00-1\x00Replacement and prefetchers")
 						if c.App.canPredict() {
 							vgn = addElement(vgparent, "div\x00class\x00choices")
 							{
@@ -1314,7 +1317,7 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						setText(vgn, c.simulationNote())
 						if c.simulation.asker.busy() {
 							vgn = addElement(vgparent, "progress\x00max\x001\x00aria-label\x00Simulated references")
-							setAttribute(vgn, "value", c.simulated())
+							setAttribute(vgn, "value", c.simulatedShare())
 						}
 						addText(vgparent, "\n\t\t\t")
 						if c.simulationButton() != "" {

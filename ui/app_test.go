@@ -59,6 +59,8 @@ type desk struct {
 	said       []string
 	picked     int
 
+	restored string // the last id for RestoreFocus
+
 	interrupted string // the text about an interrupted analysis on the first screen
 	resumable   bool   // whether a button beside this text resumes the analysis
 
@@ -152,6 +154,7 @@ func (d *desk) ShowInterrupted(s string, button bool) { d.interrupted, d.resumab
 func (d *desk) SetTitle(string)                       {}
 func (d *desk) Announce(text string)                  { d.said = append(d.said, text) }
 func (d *desk) Focus(id string)                       { d.focus = id }
+func (d *desk) RestoreFocus(id string)                { d.restored = id }
 func (d *desk) Now() time.Time                        { return time.UnixMilli(1_800_000_000_000) }
 func (d *desk) SetHash(hash string, replace bool) {
 	if !replace {

@@ -88,6 +88,8 @@ type Port interface {
 	Announce(text string)
 	// Focus moves the focus to the element with the given id after the next render.
 	Focus(id string)
+	// RestoreFocus is like Focus, but does nothing if an element has the focus after the next render.
+	RestoreFocus(id string)
 	// Now returns the current time in the user's time zone.
 	Now() time.Time
 }

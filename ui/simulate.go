@@ -69,7 +69,9 @@ func (c *Caches) readsLong() bool {
 
 // mustConfirmSimulation reports whether the page must ask the user before it reads the long trace
 // again.
-func (c *Caches) mustConfirmSimulation() bool { return !c.begun && c.readsLong() }
+func (c *Caches) mustConfirmSimulation() bool {
+	return c.begun != c.App.result.Profile && c.readsLong()
+}
 
 // simulate asks for the simulation of the chosen policies, unless the profile already answers the
 // question or the user must confirm it. If the parameter "again" is set, simulate also repeats a
@@ -78,9 +80,6 @@ func (c *Caches) simulate(again bool) {
 	x, q := &c.simulation, answers.Question{}
 	if !c.simulates() || !c.App.canPredict() {
 		return
-	}
-	if x.of != nil && x.of != c.App.result.Profile {
-		c.begun = false
 	}
 	if state.LRUOnly(c.App.Levels()) || c.mustConfirmSimulation() {
 		x.asker.end()
@@ -91,8 +90,11 @@ func (c *Caches) simulate(again bool) {
 		x.forgetQuestion()
 	}
 	x.askOfTrace(c.App, c.App.result, q, c.App.items[c.App.result.Key].File.Ref, func() {
-		if !x.asker.busy() {
-			c.App.Port.Announce(c.simulationNote())
+		if x.asker.busy() {
+			return
+		}
+		if c.App.Port.Announce(c.simulationNote()); c.simulationButton() == "" {
+			c.App.Port.RestoreFocus("simulation-title") // the button may have had the focus
 		}
 	})
 }
@@ -103,14 +105,24 @@ func (c *Caches) stopOrSimulate() {
 		x.stop()
 		c.App.Port.Announce(c.simulationNote())
 	} else {
-		c.begun = true
+		c.begun = c.App.result.Profile
 		c.simulate(true)
 	}
 	c.App.touch()
 }
 
-// simulated returns the simulated share of the references, between 0 and 1.
-func (c *Caches) simulated() string {
+// leaveSimulation ends the simulation when its view is left. A complete answer remains.
+func (c *Caches) leaveSimulation() {
+	x := &c.simulation
+	x.asker.end()
+	if x.asker.busy() {
+		*x, c.begun = verbAnswer{}, nil
+	}
+	x.asker = nil
+}
+
+// simulatedShare returns the simulated share of the references, between 0 and 1.
+func (c *Caches) simulatedShare() string {
 	return strconv.FormatFloat(state.SimulationProgress(c.simulation.reply), 'f', 3, 64)
 }
 
@@ -145,25 +157,36 @@ func (c *Caches) simulationNote() string {
 		return "The simulation was stopped."
 	case x.err != nil:
 		return "The hierarchy could not be simulated: " + x.err.Error() + "."
-	case x.reply == nil:
-		return "Simulating …"
-	case x.reply.Problem != "":
-		return "The hierarchy cannot be simulated: " + x.reply.Problem + "."
 	}
-	return state.SimulationSentence(x.reply)
+	switch r := c.simulated(); {
+	case r == nil:
+		return "Simulating …"
+	case r.Problem != "":
+		return "The hierarchy cannot be simulated: " + r.Problem + "."
+	default:
+		return state.SimulationSentence(r)
+	}
+}
+
+// simulated returns the complete answer to the current question about a simulation, or nil.
+func (c *Caches) simulated() *answers.Reply {
+	if x := &c.simulation; c.simulates() && x.current(c.App.result, c.simulationQuestion()) {
+		return x.reply
+	}
+	return nil
 }
 
 // simulatedTable returns a table of the current simulation by the name of its chart, or nil.
 func (c *Caches) simulatedTable(name string) *state.Table {
-	x := &c.simulation
-	if x.reply == nil || x.reply.Problem != "" || !x.current(c.App.result, c.simulationQuestion()) {
+	r := c.simulated()
+	if r == nil || r.Problem != "" {
 		return nil
 	}
 	switch name {
 	case "simulation":
-		return state.SimulatedTable(x.reply, "against")
+		return state.SimulatedTable(r, "against")
 	case "prefetch", "bound":
-		return state.SimulatedTable(x.reply, name)
+		return state.SimulatedTable(r, name)
 	}
 	return nil
 }

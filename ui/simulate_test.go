@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,4 +130,99 @@ func TestSimulateWithoutTrace(t *testing.T) {
 	if page := d.html(); strings.Contains(page, `id="policy-1"`) || strings.Contains(page, `id="simulate"`) {
 		t.Error("the page offers policies without a trace")
 	}
+}
+
+// TestSimulateAfterError checks that the button "simulate again" works after an error.
+func TestSimulateAfterError(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Port = unloaded{d}
+	d.app.Navigate("#open=" + d.app.Screen.Open + "&view=caches&simulate=1&levels=L1.2048.4.64.r3")
+	until(t, func() bool {
+		return strings.Contains(d.html(), "The hierarchy could not be simulated: the query program")
+	})
+	d.act(func() {
+		c := d.app.view().(*Caches)
+		if c.simulationButton() != "simulate again" {
+			t.Errorf("button = %q, want simulate again", c.simulationButton())
+		}
+		d.app.Port = d
+		c.stopOrSimulate()
+	})
+	d.simulatedAll()
+	d.wants("misses instead of")
+	if d.restored != "simulation-title" {
+		t.Errorf("focus restored to %q, want the heading, because the button disappears", d.restored)
+	}
+}
+
+// TestSimulationWarnings checks that the view shows the warnings of a simulation only while the
+// simulation answers the current question. The note must not describe an earlier simulation.
+func TestSimulationWarnings(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("#open=" + d.app.Screen.Open + "&view=caches&simulate=1&levels=L1.2048.4.64.r3")
+	c := d.simulatedAll()
+	const warning = "a warning of the simulation"
+	d.act(func() {
+		c.simulation.reply.Notes = append(c.simulation.reply.Notes, warning)
+		if before := c.answer().Warnings; !slices.Contains(c.notes(), warning) || slices.Contains(before, warning) {
+			t.Errorf("warnings = %q, want also those of the simulation", c.notes())
+		}
+		d.app.Screen.Levels = state.WithPolicy(d.app.Levels(), 0, "drrip")
+		if note := c.simulationNote(); slices.Contains(c.notes(), warning) || note != "Simulating …" {
+			t.Errorf("after a change: %q with the warnings %q, want no answer yet", note, c.notes())
+		}
+	})
+}
+
+// TestLeaveSimulation checks that a simulation ends when its view or its result is left, and that the
+// page keeps a complete answer. Each result must be confirmed separately.
+func TestLeaveSimulation(t *testing.T) {
+	d := newDesk(t)
+	d.app.Offer(demoItem())
+	d.app.Navigate("#open=" + d.app.Screen.Open + "&view=caches&simulate=1&levels=L1.2048.4.64.r3")
+	c := d.simulatedAll()
+	here := d.app.Screen
+	totals := &d.app.result.Profile.Totals
+	for name, leave := range map[string]string{"another tab": here.With(state.TabLocality).Hash(), "the list": ""} {
+		d.app.Navigate("#" + leave)
+		d.act(func() {
+			if c.simulation.asker != nil || c.simulation.reply == nil {
+				t.Errorf("%s: the program of a complete simulation runs, or its answer is lost", name)
+			}
+		})
+		d.app.Navigate("#" + here.Hash())
+		c = d.simulatedAll()
+	}
+	for name, leave := range map[string]string{"another tab": here.With(state.TabLocality).Hash(), "the list": ""} {
+		var x *asker
+		d.act(func() {
+			c.simulation = verbAnswer{}
+			totals.References[0] += mostReread
+			c.stopOrSimulate()
+			x = c.simulation.asker
+		})
+		if x == nil {
+			t.Fatal("the simulation did not start")
+		}
+		d.app.Navigate("#" + leave)
+		d.act(func() {
+			if !x.ended || c.simulation.asker != nil || c.begun != nil {
+				t.Errorf("%s: the simulation continues", name)
+			}
+			totals.References[0] -= mostReread
+		})
+		d.app.Navigate("#" + here.Hash())
+		c = d.simulatedAll()
+	}
+	d.act(func() {
+		c.begun = d.app.result.Profile
+		long := *c.begun
+		long.Totals.References[0] += mostReread
+		d.app.result.Profile = &long
+		if !c.mustConfirmSimulation() {
+			t.Error("the confirmation for one result also applies to another result")
+		}
+	})
 }

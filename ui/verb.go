@@ -63,8 +63,9 @@ func (x *verbAnswer) stop() {
 	x.asker, x.stopped = nil, true
 }
 
-// forgetQuestion forgets the last question, so that the same question can be asked again.
-func (x *verbAnswer) forgetQuestion() { x.asked = answers.Question{} }
+// forgetQuestion forgets the last question and its error, so that the same question can be asked
+// again.
+func (x *verbAnswer) forgetQuestion() { x.asked, x.err = answers.Question{}, nil }
 
 // table returns the answer's table with the given key, or nil if there is no such table.
 func (x *verbAnswer) table(key string) *state.Table {

@@ -120,6 +120,12 @@ func (a *App) drawCharts() {
 	if of := a.cores.of; of != nil && (!inView || r.Profile != of) {
 		a.endCores() // the program that computes the predictions is no longer needed
 	}
+	if c, opened := a.opened[state.TabCaches].(*Caches); opened {
+		of := c.simulation.of
+		if !inView || a.Screen.Tab != state.TabCaches || a.comparing() || of != nil && of != r.Profile {
+			c.leaveSimulation()
+		}
+	}
 	if !inView {
 		return
 	}

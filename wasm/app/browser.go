@@ -25,6 +25,7 @@ func address(file string) string {
 // browser is the page's [ui.Port].
 type browser struct {
 	focus   string // id of the element to focus after the next render
+	restore bool   // whether to focus this element only if no element has the focus
 	demos   []ui.Demo
 	grids   map[string]*state.Grid // for each id: the table passed to tables.js
 	problem string                 // the problem that was last scrolled into view
@@ -55,15 +56,15 @@ func listen(event string, f func(event js.Value)) {
 // beginBuild is called before a build is rendered. It returns a function that must be called after
 // the build has been rendered.
 func (b *browser) beginBuild() (rendered func()) {
-	focus := b.focus
+	focus, restore := b.focus, b.restore
 	b.focus = ""
 	return func() {
 		b.showProblem()
-		if focus == "" {
+		if focus == "" || restore && !document().Get("activeElement").Equal(document().Get("body")) {
 			return
 		}
 		if e := element(focus); e.Truthy() {
-			e.Call("focus", map[string]any{"preventScroll": false})
+			e.Call("focus", map[string]any{"preventScroll": restore})
 		}
 	}
 }
@@ -283,7 +284,14 @@ func (b *browser) SetTitle(title string) { document().Set("title", title) }
 func (b *browser) Announce(text string) { element("live").Set("textContent", text) }
 
 // Focus moves the focus after the next render.
-func (b *browser) Focus(id string) { b.focus = id }
+func (b *browser) Focus(id string) { b.focus, b.restore = id, false }
+
+// RestoreFocus moves the focus after the next render if no element has the focus then.
+func (b *browser) RestoreFocus(id string) {
+	if b.focus == "" {
+		b.focus, b.restore = id, true
+	}
+}
 
 // Now returns the current time.
 func (b *browser) Now() time.Time { return time.Now() }
