@@ -424,8 +424,8 @@ func (s *Sites) addCode() {
 	add("offset", func(c *profile.Site) report.Value { return hex(c.Offset, c.Module != "") })
 }
 
-// Coverage returns the share of a row's misses in the first level that a prefetcher covers. ok is
-// false if the share is unknown.
+// Coverage returns the share of a row's misses that a prefetcher covers in a fully associative cache
+// of the first level's size. ok is false if the share is unknown.
 func (s *Sites) Coverage(r *attribution.Row) (share float64, ok bool) {
 	return s.Profile.Sites.Coverage(r.Sites, s.Levels[0].Level.Cache.SizeBytes/uint64(s.Profile.Sites.LineBytes))
 }
