@@ -19,16 +19,20 @@ import (
 //   - what the variable GODEBUG enables. Browsers have no environment variables, and the programs
 //     contain no settings of their own;
 //   - the comparison of types between several modules: a wasm program is one module;
-//   - calls of methods by reflection. Programs that contain them also contain reflect.Value.Method.
+//   - calls of methods by reflection. Programs that contain them also contain reflect.Value.Method;
+//   - the CPU profiler, which only runtime.SetCPUProfileRate enables;
+//   - reports about a damaged heap or stack, which precede the end of the program;
+//   - times in the syntax of Go, which only the verb %#v of package fmt prints.
 var unusedFunctions = regexp.MustCompile(`^(?:runtime\.(?:` +
 	`trace(?:Advance|ReadCPU|StopReadCPU|CPUFlush|Stack|SyncBatch|RegisterLabelsAndReasons|AcquireEnabled)|` +
 	`\(\*trace(?:Buf|Map|RegionAlloc|StackTable|StringTable|TypeTable|SchedResourceState|AdvancerState)\)\.\w+|` +
 	`trace(?:Event)?Writer\.\w+|traceLocker\.(?:[A-Z]|emitUnblockStatus|eventWriter|startPC)\w*|dump(?:Stacks|Types)Rec|` +
+	`\(\*(?:profBuf|hexdumper)\)\.\w+|gcDumpObject|\(\*mspan\)\.reportZombies|tracebackHexdump|hexdumpWords|hexdumpMarker\.\w+|` +
 	`initMetrics|schedtrace|checkFinalizersAndCleanups|dumpScanStats|printScavTrace|typesEqual)|` +
-	`internal/bisect\.(?:\(\*\w+\)\.)?\w+|reflect\.callMethod)(?:\..*)?$`)
+	`internal/bisect\.(?:\(\*\w+\)\.)?\w+|reflect\.callMethod|time\.(?:Time|\(\*Time\))\.GoString)(?:\..*)?$`)
 
 // usesOfUnused matches functions in whose presence unusedFunctions may be called.
-var usesOfUnused = regexp.MustCompile(`(?m)^(?:runtime\.StartTrace|runtime/metrics\..*|reflect\.Value\.Method|reflect\.\(\*rtype\)\.Method)$`)
+var usesOfUnused = regexp.MustCompile(`(?m)^(?:runtime\.StartTrace|runtime\.SetCPUProfileRate|runtime/metrics\..*|reflect\.Value\.Method|reflect\.\(\*rtype\)\.Method)$`)
 
 // emptyUnused removes the code of unusedFunctions from a program. The parameter names contains the
 // names of the program's functions, one per line.
