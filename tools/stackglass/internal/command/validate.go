@@ -78,7 +78,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 	if err != nil {
 		return askUsageError(err)
 	}
-	if err := run.Replay.Read(&run.Run, simulation.Consumer(analysis.Locality | analysis.Sets | analysis.Sharing)); err != nil {
+	if err := run.Replay.Read(&run.Run, simulation.Consumer(analysis.Locality|analysis.Sets|analysis.Sharing)); err != nil {
 		return answerError(err)
 	}
 	simulation.Finish()
