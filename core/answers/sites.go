@@ -382,7 +382,11 @@ func (s *Sites) addCode() {
 		s.add(inStrides, c.String()+"_strides="+c.String()+" strides", func(r *attribution.Row) report.Value { return report.Count(r.Strides[c]) })
 	}
 	if !s.isPart() {
-		s.add(inStrides, "prefetch_coverage=prefetch coverage", func(r *attribution.Row) report.Value {
+		label := "prefetch coverage"
+		if !s.CoverageIsExact() {
+			label += " (≈)"
+		}
+		s.add(inStrides, "prefetch_coverage="+label, func(r *attribution.Row) report.Value {
 			share, ok := s.Coverage(r)
 			if !ok {
 				return report.None()
@@ -427,7 +431,28 @@ func (s *Sites) addCode() {
 // Coverage returns the share of a row's misses that a prefetcher covers in a fully associative cache
 // of the first level's size. ok is false if the share is unknown.
 func (s *Sites) Coverage(r *attribution.Row) (share float64, ok bool) {
-	return s.Profile.Sites.Coverage(r.Sites, s.Levels[0].Level.Cache.SizeBytes/uint64(s.Profile.Sites.LineBytes))
+	return s.Profile.Sites.Coverage(r.Sites, s.coveredLines())
+}
+
+// CoverageIsExact reports whether Coverage refers to exactly the misses of the first level. This
+// requires a fully associative level that all threads share.
+func (s *Sites) CoverageIsExact() bool {
+	l := &s.Levels[0]
+	if s.isPart() || !l.Exact || !l.Level.Cache.Full() || l.Private {
+		return false
+	}
+	lines := s.coveredLines()
+	for i, misses := range l.Sites { // the numbers differ if the size falls within a bin of distances
+		if math.Abs(misses-float64(s.Profile.Sites.Code[i].Reuse.Misses(lines))) > 0.5 {
+			return false
+		}
+	}
+	return true
+}
+
+// coveredLines returns the number of lines of the cache to which Coverage refers.
+func (s *Sites) coveredLines() uint64 {
+	return s.Levels[0].Level.Cache.SizeBytes / uint64(s.Profile.Sites.LineBytes)
 }
 
 // ObjectSize returns the size of a data structure. The size of some variables on a stack is unknown.

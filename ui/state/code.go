@@ -72,6 +72,14 @@ func (c *Code) estimateMark(level int) string {
 	return ""
 }
 
+// coverageMark returns the prefix for prefetch coverage: ≈ if it refers to the misses of another cache.
+func (c *Code) coverageMark() string {
+	if !c.CoverageIsExact() {
+		return about
+	}
+	return ""
+}
+
 // totalMark returns the prefix for the total misses in a level: ≈ if a model computed the total.
 func (c *Code) totalMark(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {

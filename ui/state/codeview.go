@@ -124,7 +124,7 @@ func (v *CodeView) columns() (list []column) {
 	answer("miss_ratio", v.levelName(0)+" miss ratio", v.estimateMark(0))
 	if v.By != attribution.Object {
 		add(Column{Name: "stride", Key: "irregular_strides", Words: true}, func(i int) string { return strideWords(&v.rows[i]) })
-		answer("prefetch_coverage", "prefetch coverage", "")
+		answer("prefetch_coverage", "prefetch coverage", v.coverageMark())
 	}
 	key, bytes := v.utilisation()
 	if c, _, ok := v.Column(key); ok {
@@ -240,6 +240,14 @@ func (v *CodeView) Estimates() string {
 
 // Method returns sentences about the method that computed the numbers.
 func (v *CodeView) Method() string {
+	text := v.method()
+	if v.By != attribution.Object && v.coverageMark() != "" {
+		text += " Prefetch coverage (≈) is for a fully associative cache."
+	}
+	return text
+}
+
+func (v *CodeView) method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
 			return "The totals equal the totals in Caches. The misses of each row are computed from its stack distances, which are counted in bins. " +
@@ -262,7 +270,7 @@ func (v *CodeView) Sentence(place int) string {
 	if v.By != attribution.Object && r.References > 0 {
 		text += "; stride " + strideWords(r)
 		if share, ok := v.Coverage(r); ok {
-			text += "; a prefetcher covers " + Percent(share) + " of the misses in " + v.levelName(0)
+			text += "; a prefetcher covers " + v.coverageMark() + Percent(share) + " of the misses in " + v.levelName(0)
 		}
 	}
 	return text + "."

@@ -493,3 +493,21 @@ func TestSymbolsNameFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestSitesMarkPrefetchCoverage checks that prefetch coverage is marked as approximate unless it refers
+// to exactly the misses of the first level.
+func TestSitesMarkPrefetchCoverage(t *testing.T) {
+	for line, about := range map[string]bool{
+		"demo:matmul-naive --cache L1=16KiB,1":                true, // conflict misses
+		"demo:matmul-naive --cache L1=16KiB,full":             false,
+		"demo:array-list --cache L1=704,full":                 true, // 11 lines: the size falls within a bin
+		"demo:array-list --cache L1=4KiB,full":                false,
+		"demo:false-sharing --cache L1=16KiB,full":            true, // coherence misses
+		"demo:openmp-stencil --cache L1=2KiB,full,shared=all": false,
+	} {
+		got := stackglass(append([]string{"sites"}, strings.Fields(line)...)...)
+		if got.code != 0 || !strings.Contains(got.stdout, "prefetch coverage") || strings.Contains(got.stdout, "prefetch coverage (≈)") != about {
+			t.Errorf("sites %s: the coverage should be marked with ≈: %v; got %s", line, about, got)
+		}
+	}
+}
