@@ -77,7 +77,7 @@ func (c *Caches) mustConfirmSimulation() bool {
 // question or the user must confirm it. If the parameter "again" is set, simulate also repeats a
 // simulation that was stopped.
 func (c *Caches) simulate(again bool) {
-	x, q := &c.simulation, answers.Question{}
+	x := &c.simulation
 	if !c.simulates() || !c.App.canPredict() {
 		return
 	}
@@ -86,10 +86,10 @@ func (c *Caches) simulate(again bool) {
 		*x = verbAnswer{}
 		return
 	}
-	if q = c.simulationQuestion(); again {
+	if again {
 		x.forgetQuestion()
 	}
-	x.askOfTrace(c.App, c.App.result, q, c.App.items[c.App.result.Key].File.Ref, func() {
+	x.askOfTrace(c.App, c.App.result, c.simulationQuestion(), c.App.items[c.App.result.Key].File.Ref, func() {
 		if x.asker.busy() {
 			return
 		}

@@ -109,7 +109,7 @@ var affineKernels = []struct {
 		for range n {
 			for i := n - 1; i >= 0; i-- {
 				r.load(1, a+16*i)
-				r.load(2, table+8*(i%1+2*i))
+				r.load(2, table+16*i)
 			}
 			r.record(trace.RangeWrite, 3, a, 0, uint32(16*n))
 		}
