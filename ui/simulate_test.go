@@ -167,7 +167,7 @@ func TestSimulationWarnings(t *testing.T) {
 	d.act(func() {
 		c.simulation.reply.Notes = append(c.simulation.reply.Notes, warning)
 		if before := c.answer().Warnings; !slices.Contains(c.notes(), warning) || slices.Contains(before, warning) {
-			t.Errorf("warnings = %q, want also those of the simulation", c.notes())
+			t.Errorf("warnings = %q, want also the warning of the simulation", c.notes())
 		}
 		d.app.Screen.Levels = state.WithPolicy(d.app.Levels(), 0, "drrip")
 		if note := c.simulationNote(); slices.Contains(c.notes(), warning) || note != "Simulating …" {

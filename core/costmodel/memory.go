@@ -244,7 +244,7 @@ func (of *machine) costOfSite(s *profile.Site, misses, prefetched []float64, lin
 
 // prefetchedShares returns, for each level and site, the share of the site's misses that a prefetcher
 // hides (MODELS §15). Other lines are fetched on demand. If the profile does not contain these
-// misses, the share is that of the references that follow a stride.
+// misses, it is the share of the references that follow a stride.
 func (m *Models) prefetchedShares(h hierarchy.Hierarchy) [][]float64 {
 	sites := m.profile.Sites
 	shares := make([][]float64, len(h.Levels))

@@ -60,15 +60,7 @@ func compareCounted(w io.Writer, dir string) error {
 		at := func(n int64) (*profile.Profile, error) {
 			return profileOf(analysis.Sites|analysis.Sets|analysis.Blocks|analysis.Loops, traced, strconv.FormatInt(n, 10))
 		}
-		var inputs []scaling.Input
-		for _, n := range k.small {
-			of, err := at(n)
-			if err != nil {
-				return err
-			}
-			inputs = append(inputs, scaling.Input{Name: k.name, Parameters: []int64{n}, Profile: of})
-		}
-		program, err := scaling.FitProgram([]string{"n"}, inputs)
+		program, err := fitRuns(k.name, k.small, at)
 		if err != nil {
 			return err
 		}
@@ -99,6 +91,19 @@ func compareCounted(w io.Writer, dir string) error {
 	}
 	fmt.Fprintln(w)
 	return nil
+}
+
+// fitRuns fits the laws of a program to its profiles for the given sizes.
+func fitRuns(name string, sizes []int64, at func(n int64) (*profile.Profile, error)) (*scaling.Program, error) {
+	var inputs []scaling.Input
+	for _, n := range sizes {
+		of, err := at(n)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, scaling.Input{Name: name, Parameters: []int64{n}, Profile: of})
+	}
+	return scaling.FitProgram([]string{"n"}, inputs)
 }
 
 // compareScaled prints run times for larger inputs: predictions from small inputs, and
@@ -144,15 +149,10 @@ func compareScaled(w io.Writer, machine string) error {
 		if err != nil {
 			return err
 		}
-		var inputs []scaling.Input
-		for _, n := range scaledSmall {
-			of, err := profileOf(analysis.Sites|analysis.Blocks, traced, strconv.FormatInt(n, 10))
-			if err != nil {
-				return err
-			}
-			inputs = append(inputs, scaling.Input{Name: k.name, Parameters: []int64{n}, Profile: of})
+		at := func(n int64) (*profile.Profile, error) {
+			return profileOf(analysis.Sites|analysis.Blocks, traced, strconv.FormatInt(n, 10))
 		}
-		program, err := scaling.FitProgram([]string{"n"}, inputs)
+		program, err := fitRuns(k.name, scaledSmall, at)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func compareScaled(w io.Writer, machine string) error {
 			}
 			run, off := "", ""
 			if i == 0 {
-				of, err := profileOf(analysis.Sites|analysis.Blocks, traced, strconv.FormatInt(n, 10))
+				of, err := at(n)
 				if err != nil {
 					return err
 				}

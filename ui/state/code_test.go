@@ -357,6 +357,15 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	if column < 0 || grid.Columns[column].Name != "L1 coherence misses" || !strings.HasPrefix(grid.Row(0)[column], "8"+thin+"188") {
 		t.Errorf("columns %+v, first row %q: want the coherence misses of L1", grid.Columns, grid.Row(0))
 	}
+	coverage := slices.IndexFunc(grid.Columns, func(c Column) bool { return c.Key == "prefetch_coverage" })
+	var cells []string
+	for i := range grid.Rows {
+		cells = append(cells, grid.Row(i)[coverage])
+	}
+	// An unknown coverage has no mark.
+	if !slices.Contains(cells, "–") || !slices.ContainsFunc(cells, func(cell string) bool { return strings.HasPrefix(cell, about+"96.9") }) || slices.Contains(cells, about+"–") {
+		t.Errorf("prefetch coverage = %q, want – and ≈ 96.9 %% among the cells", cells)
+	}
 	sorted := NewCodeView(NewCode(v.Run, v.Run.Ranker(), attribution.Line, levels), "L1_coherence_misses", "")
 	if place := sorted.Place(sorted.At(0)); !strings.HasPrefix(place, "false-sharing.c:31") {
 		t.Errorf("first row sorted by coherence misses = %q, want line 31 of false-sharing.c", place)

@@ -85,10 +85,17 @@ func (v *CodeView) columns() (list []column) {
 	}
 	answer := func(key, name, about string) {
 		if c, cell, ok := v.Column(key); ok {
-			exact := func(i int) string { return about + shown(cell(&v.rows[i]), answerWords) }
+			marked := func(i int, style report.Words) string {
+				value := cell(&v.rows[i])
+				if !value.IsNumber() { // the value is unknown
+					return shown(value, style)
+				}
+				return about + shown(value, style)
+			}
+			exact := func(i int) string { return marked(i, answerWords) }
 			if add(Column{Name: cmp.Or(name, c.Label), Key: key}, exact); v.Brief {
 				last := &list[len(list)-1]
-				last.title, last.shown = exact, func(i int) string { return about + shown(cell(&v.rows[i]), briefWords) }
+				last.title, last.shown = exact, func(i int) string { return marked(i, briefWords) }
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func TestFunctions(t *testing.T) {
 	}
 	for _, n := range []int64{0, -1, math.MinInt64} {
 		if LogUp.value(n) != 0 || LogDown.value(n) != 0 || Log.value(n) != 0 || Root.value(n) != 1 {
-			t.Errorf("the functions of %d are not those of 1", n)
+			t.Errorf("the functions of %d and of 1 differ", n)
 		}
 	}
 }
@@ -117,8 +117,8 @@ func transform(n int64) Run {
 	return Run{Parameters: []int64{n}, Counts: []uint64{reversal, exchanges, stages, butterflies}}
 }
 
-// TestTransform checks that the counts of a fast Fourier transform with 4 times as many points as in the largest run are
-// predicted exactly.
+// TestTransform checks that the counts of a fast Fourier transform with 4 times as many points as in the
+// largest run are predicted exactly.
 func TestTransform(t *testing.T) {
 	m := fit(t, []string{"n"}, transform(16), transform(32), transform(64), transform(128), transform(256))
 	for b, want := range []string{"n − log2 n − 1", "1/2 n − 1/2 2^⌈½ log2 n⌉", "log2 n", "1/2 n log2 n"} {

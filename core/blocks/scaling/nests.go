@@ -565,15 +565,15 @@ func (x *nests) arbitrary(seed uint64, sizes []int64) []int64 {
 	return bases
 }
 
-// mostPauses limits the time of a count for all placements together. Package misses asks after about 131,000 simulated
-// accesses whether it should continue.
+// mostPauses limits the time of a count for all placements together. Package misses asks after about
+// 131,000 simulated accesses whether it should continue.
 const mostPauses = 2048
 
 // placements is the number of placements of the regions for which misses are counted.
 const placements = 16
 
-// Extrapolated contains the loops of a predicted run. The addresses of heap
-// blocks and of the stack do not follow from the input, so the loops are placed at several addresses.
+// Extrapolated contains the loops of a predicted run. The addresses of heap blocks and of the stack do
+// not follow from the input, so the loops are placed at several addresses.
 type Extrapolated struct {
 	trees []*loops.Tree // the most likely placement is the first
 	// Runs is the number of runs from which the loops were extrapolated.
